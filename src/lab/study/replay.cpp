@@ -36,6 +36,7 @@ public:
           trace_(trace),
           vis_(std::move(vis)),
           per_host_(question.per_host),
+          passes_(question.passes),
           result_(result),
           arrived_(cluster.schedule()) {
         for (NodeId node = 0; node < cluster.size(); ++node) {
@@ -55,19 +56,35 @@ public:
     bool ended = false;
 
     Task<> run() {
-        for (const TraceEvent& event : trace_.events) {
-            if (event.kind == TraceKind::register_memory) ++result_.registrations;
-            if (event.kind <= TraceKind::deregister_memory) continue;
-            if (event.kind == TraceKind::receive) {
-                receives_[{event.connection, event.process}].push_back(&event);
-            } else {
-                co_await message_of(event);
-            }
+        while (result_.passes.size() < passes_) {
+            const Pass before = so_far();
+            for (const TraceEvent& event : trace_.events) co_await follow(event);
+            const Pass after = so_far();
+            result_.passes.push_back({Duration{after.time.ns - before.time.ns},
+                                      after.translations - before.translations,
+                                      after.misses - before.misses});
         }
         ended = true;
     }
 
 private:
+    Pass so_far() const {
+        Pass found{result_.time};
+        for (NodeId node = 0; node < cluster_.size(); ++node) {
+            found.translations += cluster_.host(node).adapter().counts().translations;
+            found.misses += cluster_.host(node).adapter().counts().misses;
+        }
+        return found;
+    }
+    Task<> follow(const TraceEvent& event) {
+        if (event.kind == TraceKind::register_memory) ++result_.registrations;
+        if (event.kind <= TraceKind::deregister_memory) co_return;
+        if (event.kind == TraceKind::receive) {
+            receives_[{event.connection, event.process}].push_back(&event);
+        } else {
+            co_await message_of(event);
+        }
+    }
     NodeId host_of(std::uint32_t process) const { return process / per_host_; }
     ViId vi_of(std::uint32_t connection, std::uint32_t process) const {
         const auto [first, second] = vis_[connection];
@@ -152,6 +169,7 @@ private:
     const Trace& trace_;
     ViPairs vis_;
     std::uint32_t per_host_;
+    std::uint32_t passes_;
     Replayed& result_;
     Signal arrived_;
     MessageId message_ = no_message;

@@ -15,14 +15,23 @@ struct ReplayQuestion {
     std::uint32_t per_host = 1;  ///< processes that share a host and its NIC
     std::uint64_t seed = 1;
     std::uint64_t events_max = 4'000'000'000;
+    std::uint32_t passes = 1;  ///< over the trace: later ones are by caches that have seen it
 };
 
+struct Pass {
+    Duration time{};  ///< of all its messages, one at a time
+    std::uint64_t translations = 0;
+    std::uint64_t misses = 0;
+};
+
+/// Sums are over all passes.
 struct Replayed {
     std::uint64_t messages = 0;
     std::uint64_t bytes = 0;
     std::uint64_t within_hosts = 0;   ///< messages that no NIC saw
     std::uint64_t registrations = 0;  ///< in the trace; they cost nothing here
     Duration time{};                  ///< of all messages, one at a time
+    std::vector<Pass> passes;
     std::string busiest;
     std::vector<AdapterCounts> hosts;
     /// Sums of all hosts.

@@ -48,11 +48,13 @@ public:
         for (std::uint32_t n = 0; n < hosts; ++n) caches_.emplace_back(shape);
     }
 
-    Missed all() {
-        for (const TraceEvent& event : trace_.events) {
-            if (event.kind == TraceKind::receive)
-                receives_[{event.connection, event.process}].push_back(&event);
-            if (event.kind >= TraceKind::send) message(event);
+    Missed all(std::uint32_t passes) {
+        for (std::uint32_t pass = 0; pass < passes; ++pass) {
+            for (const TraceEvent& event : trace_.events) {
+                if (event.kind == TraceKind::receive)
+                    receives_[{event.connection, event.process}].push_back(&event);
+                if (event.kind >= TraceKind::send) message(event);
+            }
         }
         return found_;
     }
@@ -103,8 +105,9 @@ private:
 
 }  // namespace
 
-Missed missed(const Trace& trace, const CacheShape& shape, std::uint32_t per_host) {
-    return Misses(trace, shape, per_host).all();
+Missed missed(const Trace& trace, const CacheShape& shape, std::uint32_t per_host,
+              std::uint32_t passes) {
+    return Misses(trace, shape, per_host).all(passes);
 }
 
 std::vector<CacheShape> table_of_shapes(std::int64_t entries_divided, std::int64_t lines_divided) {

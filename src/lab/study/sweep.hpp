@@ -27,8 +27,9 @@ struct Missed {
     }
 };
 
-/// Of all NICs together, each with a cache that its `per_host` processes share.
-Missed missed(const Trace& trace, const CacheShape& shape, std::uint32_t per_host);
+/// Of all NICs together, each with a cache that its `per_host` processes share. Of so many passes.
+Missed missed(const Trace& trace, const CacheShape& shape, std::uint32_t per_host,
+              std::uint32_t passes = 1);
 
 /// Table III, divided: its caches are for programs of up to 2 GB.
 std::vector<CacheShape> table_of_shapes(std::int64_t entries_divided, std::int64_t lines_divided);

@@ -214,40 +214,58 @@ private:
         double again = 0;  ///< of the same once more, by caches that have seen it
     };
     Taken taken_by(const Trace& trace, std::string_view words) {
-        Trace twice = trace;
-        twice.events.insert(twice.events.end(), trace.events.begin(), trace.events.end());
-        double ms[2] = {};
-        for (const auto& [of, place] :
-             {std::pair{&trace, &ms[0]}, std::pair{&std::as_const(twice), &ms[1]}}) {
-            const auto found = replay(bench_.trial(words), *of, {question_.per_host});
-            if (found) {
-                *place = static_cast<double>(found->time.ns) / 1e6;
-            } else if (!error_) {
-                error_ = found.error();
-            }
+        const auto found =
+            replay(bench_.trial(words), trace, {.per_host = question_.per_host, .passes = 2});
+        if (!found) {
+            if (!error_) error_ = found.error();
+            return {};
         }
-        return {ms[0], ms[1] - ms[0]};
+        const auto ms = [&](std::size_t pass) {
+            return static_cast<double>(found->passes[pass].time.ns) / 1e6;
+        };
+        return {ms(0), ms(1)};
     }
-    /// The paper has no times of its processors. So computing is what our kernels compute.
+    /// Of table III, with which the program misses least once it has been seen, and then at first.
+    std::optional<CacheShape> best_of(const Trace& trace) const {
+        const auto misses = [&](const CacheShape& shape, std::uint32_t passes) {
+            const Missed found = missed(trace, shape, question_.per_host, passes);
+            return found.send + found.receive;
+        };
+        std::optional<CacheShape> best;
+        std::pair<std::uint64_t, std::uint64_t> least;
+        for (const CacheShape& shape : table_of_shapes(question_.divide, question_.divide_lines)) {
+            const std::uint64_t first = misses(shape, 1);
+            const std::pair found{misses(shape, 2) - first, first};
+            if (best && found >= least) continue;
+            best = shape;
+            least = found;
+        }
+        return best;
+    }
+    /// The paper has no times of its processors. So computing is what our kernels compute. Its
+    /// figure 7 has each program by the caches that are the best for it.
     void execution() {
         for (const auto& [program, instructions] : computed) {
             const auto found = std::ranges::find(traces_, program, &NamedTrace::name);
-            const std::int64_t entries = 16 * 1024 / question_.divide,
-                               line = 64 / question_.divide_lines;
-            if (found == traces_.end() || entries < 4 * line) continue;
-            const std::string cache =
-                "cache=" + std::to_string(entries) + ",line=" + std::to_string(line) + ",ways=4";
+            if (found == traces_.end()) continue;
+            const auto best = best_of(found->trace);
+            if (!best) continue;
+            const std::string entries = std::to_string(best->entries),
+                              line = std::to_string(best->line), ways = std::to_string(best->ways);
             const Taken fixed = taken_by(found->trace, "at=2,cbh=static,pch=static");
-            const Taken cached = taken_by(found->trace, cache);
+            const Taken cached =
+                taken_by(found->trace, "cache=" + entries + ",line=" + line + ",ways=" + ways);
             const double computing = instructions / instructions_a_ms;
             const double first = (cached.first - fixed.first) / (computing + fixed.first) * 100;
             const double again = (cached.again - fixed.again) / (computing + fixed.again) * 100;
             const bool is_the_one = program == "radix";
-            add({std::string(program) + ": takes longer by dynamic look-up, C16 L64 A4",
+            add({std::string(program) + ": takes longer by dynamic look-up, the best caches",
                  is_the_one ? "more than 3 % (figure 7)" : "at most 3 % (figure 7)",
                  text_of(again, "%, at first ") + text_of(first, "%"), "", "3 %", false,
                  (again > 3) == is_the_one, false,
-                 text_of(computing, "ms of computing, ") + text_of(fixed.again, "of messages; ") +
+                 "C" + entries + " L" + line + " A" + ways + ": " +
+                     text_of(computing, "ms of computing, ") +
+                     text_of(fixed.again, "of messages; ") +
                      text_of(cached.again - fixed.again, "more by misses, ") +
                      text_of(cached.first - fixed.first, "at first")});
         }
@@ -259,10 +277,10 @@ private:
     };
     /// Of all its processes: what callgrind counts in the kernel of `via-pages PROGRAM 1`, halved,
     /// since that runs it twice.
-    static constexpr Computed computed[] = {{"fft", 21.4e6},
-                                            {"lu", 147e6},
+    static constexpr Computed computed[] = {{"fft", 7.45e6},
+                                            {"lu", 377e6},
                                             {"ocean", 5.95e6},
-                                            {"radix", 3.89e6},
+                                            {"radix", 7.75e6},
                                             {"water-nsquared", 19.8e6},
                                             {"water-spatial", 9.73e6},
                                             {"volrend", 40.9e6},

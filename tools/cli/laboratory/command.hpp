@@ -18,6 +18,7 @@ struct LabOptions {
     bool no_segments = false;          ///< record: imports of segments fail
     std::vector<std::string> traces;   ///< reproduce: their files
     std::int64_t per_host = 1;         ///< replay, sweep, reproduce: processes
+    std::uint32_t passes = 1;          ///< replay
     std::int64_t divide = 1;           ///< sweep, reproduce: of a cache's entries, and of a line's
     std::int64_t divide_lines = 1;
     std::string

@@ -129,6 +129,8 @@ std::string json_of(const lab::Machine& machine, const study::Replayed& found) {
     line.number("cold_misses", static_cast<std::int64_t>(found.cold_misses()));
     line.number("send_misses", static_cast<std::int64_t>(found.send_misses()));
     line.text("busiest", found.busiest);
+    line.number("last_pass_ns", found.passes.back().time.ns);
+    line.number("last_pass_misses", static_cast<std::int64_t>(found.passes.back().misses));
     return line.line();
 }
 
@@ -144,6 +146,12 @@ std::string text_of(const study::Replayed& found) {
         static_cast<double>(found.time.ns) / 1e6, found.busiest, found.translations(),
         found.misses(), part(found.misses(), found.translations()), found.cold_misses(),
         found.send_misses());
+    for (std::size_t n = 0; found.passes.size() > 1 && n < found.passes.size(); ++n) {
+        const study::Pass& pass = found.passes[n];
+        text +=
+            fmt::format("pass {}: {:.3f} ms, {} translations, {} misses\n", n + 1,
+                        static_cast<double>(pass.time.ns) / 1e6, pass.translations, pass.misses);
+    }
     Table table;
     table.add({"host", "translations", "misses", "cold", "sent again", "pinned pages"});
     for (std::size_t n = 0; n < found.hosts.size(); ++n) {
@@ -210,6 +218,11 @@ void add_lab_traces(CLI::App& lab, LabOptions& options) {
     replay->add_option("--per-host", options.per_host, "Processes that share a host and its NIC")
         ->check(CLI::Range(1, 4096))
         ->capture_default_str();
+    replay
+        ->add_option("--passes", options.passes,
+                     "How often over the trace; later ones are by caches that have seen it")
+        ->check(CLI::Range(1, 100))
+        ->capture_default_str();
     replay->add_option("--seed", options.seed, "Decides when a kernel lets its threads run")
         ->capture_default_str();
     replay->add_flag("--json", options.json, "One JSON object");
@@ -246,7 +259,8 @@ int run_lab_trace_rows(const LabOptions& options) {
         if (!trace) return lab_failed(trace.error());
         traces.push_back({fs::path(path).stem().string(), std::move(*trace)});
     }
-    const auto machine = lab::file::load(std::string(paper->machine));
+    const auto machine =
+        lab::file::load(options.machine.empty() ? std::string(paper->machine) : options.machine);
     if (!machine) return lab_failed(machine.error());
     const auto rows = study::trace_rows(
         options.what, traces,
@@ -305,6 +319,7 @@ int run_lab_replay(const LabOptions& options) {
     study::ReplayQuestion question;
     question.per_host = static_cast<std::uint32_t>(options.per_host);
     question.seed = options.seed;
+    question.passes = options.passes;
     const auto found = study::replay(*trial, *trace, question);
     if (!found) return lab_failed(found.error());
     fmt::print("{}", options.json ? json_of(trial->machine, *found) : text_of(*found));
