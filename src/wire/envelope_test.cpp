@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace via::wire::envelope_test {
@@ -103,6 +105,41 @@ TEST(Envelope, may_pass_fewer_relays_from_one_to_the_next) {
     Envelope read;
     ASSERT_EQ(parse_envelope(datagram, read), PacketError::none);
     EXPECT_EQ(read.hops, 2);
+}
+
+std::string printed(std::span<const std::byte> datagram) {
+    char text[400];
+    const std::size_t length = print_packet(datagram, text, sizeof text);
+    EXPECT_EQ(length, std::strlen(text));
+    return text;
+}
+
+TEST(Envelope, is_printed_with_what_is_in_it) {
+    std::vector<std::byte> close(connecting_length_max);
+    close.resize(emit_close(0x99, CloseReason::left, ConnectingBytes(close)));
+    const auto datagram_of = [&](EnvelopeKind kind, std::uint16_t length) {
+        std::vector<std::byte> datagram(envelope_length(length));
+        emit_envelope({kind, 5, 0x99, address(length, 10), address(length, 0xF0)}, datagram.data());
+        if (kind == EnvelopeKind::carried)
+            datagram.insert(datagram.end(), close.begin(), close.end());
+        return datagram;
+    };
+    const std::string in_it = printed(close);
+    auto datagram = datagram_of(EnvelopeKind::carried, 6);
+    const std::string whole = "carried 10.11.12.13:3599 to 240.241.242.243:62709 hops=5: ";
+    EXPECT_EQ(printed(datagram), whole + in_it);
+    EXPECT_EQ(printed(datagram_of(EnvelopeKind::carried, 18)),
+              "carried [a0b:c0d:e0f:1011:1213:1415:1617:1819]:6683 to "
+              "[f0f1:f2f3:f4f5:f6f7:f8f9:fafb:fcfd:feff]:1 hops=5: " +
+                  in_it);
+    EXPECT_EQ(printed(datagram_of(EnvelopeKind::unreachable, 6)),
+              "unreachable 10.11.12.13:3599 to 240.241.242.243:62709 hops=5 "
+              "connection=0000000000000099");
+    datagram.back() ^= std::byte{1};
+    EXPECT_EQ(printed(datagram), whole + "packet of 20 bytes with a wrong checksum");
+    datagram[6] ^= std::byte{1};
+    EXPECT_EQ(printed(datagram), "envelope of 52 bytes with a wrong checksum");
+    EXPECT_EQ(printed(std::span(datagram).first(31)), "envelope of 31 bytes too short");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <span>
 #include <type_traits>
 
+#include "wire/envelope.hpp"
 #include "wire/frame.hpp"
 #include "wire/packet.hpp"
 #include "wire/sealed.hpp"
@@ -52,6 +53,7 @@ constexpr const char* name_of(E value, std::span<const Name> names) {
 inline constexpr Name packet_kind_names[] = {
     {1, "query"},  {2, "answer"},      {3, "hello"}, {4, "retry"}, {5, "welcome"},
     {6, "refuse"}, {7, "unsupported"}, {8, "data"},  {9, "close"}, {10, "rails"}};
+inline constexpr Name envelope_kind_names[] = {{1, "carried"}, {2, "unreachable"}};
 inline constexpr Name answer_names[] = {{1, "found"}, {2, "no_match"}};
 inline constexpr Name path_refusal_names[] = {
     {1, "unknown_instance"}, {2, "no_resource"}, {3, "not_admitted"}};
@@ -168,6 +170,18 @@ inline constexpr Field sealed_welcome[] = {
     {"message", sealed::welcome_message, sealed::welcome_length - sealed::welcome_message, bytes}};
 inline constexpr Field sealed_text[] = {{"number", sealed::number, 8, decimal}};
 
+// What relays pass on, in front of a packet: addresses are of one length or the other.
+inline constexpr Field envelope[] = {{"checksum", 0, 4, hexadecimal},
+                                     {"version", 4, 1, decimal},
+                                     {"kind", 5, 1, named, envelope_kind_names},
+                                     {"hops", 6, 1, decimal},
+                                     {"address_length", 7, 1, decimal},
+                                     {"connection", 8, 8, hexadecimal}};
+inline constexpr Field envelope_ipv4[] = {
+    {"source", 16, 6, bytes}, {"destination", 22, 6, bytes}, {"zero", 28, 4, zero}};
+inline constexpr Field envelope_ipv6[] = {
+    {"source", 16, 18, bytes}, {"destination", 34, 18, bytes}, {"zero", 52, 4, zero}};
+
 }  // namespace fields
 
 /// Behind the prefix, in the order of PacketKind.
@@ -196,7 +210,10 @@ inline constexpr Layout other_layouts[] = {
     {"connect", "openvia.connect", fields::connect, sizeof(ConnectMessage)},
     {"sealed_hello", "openvia.sealed.hello", fields::sealed_hello, sealed::hello_length},
     {"sealed_welcome", "openvia.sealed.welcome", fields::sealed_welcome, sealed::welcome_length},
-    {"sealed_text", "openvia.sealed", fields::sealed_text, sealed::text}};
+    {"sealed_text", "openvia.sealed", fields::sealed_text, sealed::text},
+    {"envelope", "openvia.envelope", fields::envelope, 16},
+    {"envelope_ipv4", "openvia.envelope", fields::envelope_ipv4, envelope_length(6)},
+    {"envelope_ipv6", "openvia.envelope", fields::envelope_ipv6, envelope_length(18)}};
 
 /// Of a packet of that kind; of data, without its chunks.
 constexpr std::uint32_t packet_length(PacketKind kind) {

@@ -275,8 +275,9 @@ void put_data_header(std::span<std::byte> packet, std::uint64_t connection, std:
 
 inline std::uint32_t ack_length(const Ack& ack) { return 16 + 8 * std::uint32_t{ack.count}; }
 
-/// One line for people, for instance "data #17 frame 5 send (40) ack 3-9". Writes at most `size`
-/// bytes, zero-terminated, and returns the length written. Any bytes may be given.
+/// One line for people, for instance "data #17 frame 5 send (40) ack 3-9"; of an envelope also from
+/// whom and to whom. Writes at most `size` bytes, zero-terminated, and returns the length written.
+/// Any bytes may be given.
 std::size_t print_packet(std::span<const std::byte> packet, char* text, std::size_t size);
 
 /// CRC32C (Castagnoli) of the bytes.

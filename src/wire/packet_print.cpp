@@ -230,15 +230,61 @@ PacketError print_bare(std::span<const std::byte> packet, Line& line) {
     return print(packet, line) ? PacketError::none : PacketError::contents;
 }
 
+void add_packet(std::span<const std::byte> packet, Line& line) {
+    const std::size_t begin = line.length();
+    const PacketError error =
+        is_sealed(packet) ? print_sealed(packet, line) : print_bare(packet, line);
+    if (error != PacketError::none)
+        line.add("%spacket of %zu bytes %s", line.length() == begin ? "" : " ... ", packet.size(),
+                 to_string(error));
+}
+
+// Envelopes ---------------------------------------------------------------------------------------
+
+/// What says `unsupported` is a packet, whatever its version.
+bool is_envelope(std::span<const std::byte> datagram) {
+    return datagram.size() >= packet_length_least &&
+           get<std::uint8_t>(datagram.data() + 4) == envelope_version &&
+           get<PacketKind>(datagram.data() + 5) != PacketKind::unsupported;
+}
+
+void add_address(const HostAddress& address, Line& line) {
+    const std::uint8_t* const byte = address.bytes.data();
+    if (address.length == 6) {
+        line.add("%u.%u.%u.%u", byte[0], byte[1], byte[2], byte[3]);
+    } else {
+        for (int n = 0; n < 16; n += 2)
+            line.add("%s%x", n == 0 ? "[" : ":", byte[n] << 8 | byte[n + 1]);
+        line.add("]");
+    }
+    line.add(":%u", unsigned{port_of(address)});
+}
+
+/// Who made what, for whom; and what is in it.
+void add_envelope(std::span<const std::byte> datagram, Line& line) {
+    Envelope envelope;
+    if (const PacketError error = parse_envelope(datagram, envelope); error != PacketError::none)
+        return line.add("envelope of %zu bytes %s", datagram.size(), to_string(error));
+    line.add("%s ", name_of(envelope.kind, envelope_kind_names));
+    add_address(envelope.source, line);
+    line.add(" to ");
+    add_address(envelope.destination, line);
+    line.add(" hops=%u", unsigned{envelope.hops});
+    if (envelope.kind == EnvelopeKind::unreachable)
+        return line.add(" connection=%016llx",
+                        static_cast<unsigned long long>(envelope.connection));
+    line.add(": ");
+    add_packet(datagram.subspan(envelope_length(envelope.source.length)), line);
+}
+
 }  // namespace
 
 std::size_t print_packet(std::span<const std::byte> packet, char* text, std::size_t size) {
     Line line(text, size);
-    const PacketError error =
-        is_sealed(packet) ? print_sealed(packet, line) : print_bare(packet, line);
-    if (error != PacketError::none)
-        line.add("%spacket of %zu bytes %s", line.length() == 0 ? "" : " ... ", packet.size(),
-                 to_string(error));
+    if (is_envelope(packet))
+        add_envelope(packet, line);
+    else
+        add_packet(packet, line);
     return line.length();
 }
 

@@ -489,7 +489,7 @@ TEST(PacketPrinting, SaysWhatIsWrong) {
     }());
     EXPECT_EQ(printed(std::span(good).first(3)), "packet of 3 bytes too short");
     EXPECT_EQ(printed(std::span(good).first(30)), "packet of 30 bytes with a wrong checksum");
-    EXPECT_EQ(printed(changed(good, 4, 1, 3)), "packet of 72 bytes of an unknown version");
+    EXPECT_EQ(printed(changed(good, 4, 1, 4)), "packet of 72 bytes of an unknown version");
     EXPECT_EQ(printed(changed(good, 5, 1, 200)), "packet of 72 bytes of an unknown kind");
     EXPECT_EQ(printed(changed(good, 24, 8, 0)),
               "hello connection=0000000000000007 ... packet of 72 bytes with impossible contents");

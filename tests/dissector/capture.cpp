@@ -14,6 +14,7 @@
 
 #include "base/random.hpp"
 #include "wire/bytes.hpp"
+#include "wire/envelope.hpp"
 #include "wire/fields.hpp"
 #include "wire/sealed.hpp"
 
@@ -133,6 +134,21 @@ private:
         }
         text_ += "\n";
     }
+    /// With what is in it, if it is whole; false: it is none.
+    bool add_envelope(const Bytes& datagram, std::size_t at) {
+        Envelope envelope;
+        if (parse_envelope(datagram, envelope) != PacketError::none)
+            return datagram.size() >= packet_length_least &&
+                   get<std::uint8_t>(datagram.data() + 4) == envelope_version;
+        add_fields("envelope", datagram.data(), at);
+        add_fields(envelope.source.length == 6 ? "envelope_ipv4" : "envelope_ipv6", datagram.data(),
+                   at);
+        const std::size_t length = envelope_length(envelope.source.length);
+        if (envelope.kind == EnvelopeKind::carried)
+            add_packet({datagram.begin() + static_cast<std::ptrdiff_t>(length), datagram.end()},
+                       at + length);
+        return true;
+    }
     /// Of version 2 and with right contents; false: it is none.
     bool add_sealed(const Bytes& packet, std::size_t at) {
         if (packet.size() < packet_length_least ||
@@ -150,7 +166,7 @@ private:
         return true;
     }
     void add_packet(const Bytes& packet, std::size_t at) {
-        if (add_sealed(packet, at)) return;
+        if (add_envelope(packet, at) || add_sealed(packet, at)) return;
         PacketPrefix prefix;
         const PacketError error = parse_prefix(packet, prefix);
         if (error == PacketError::truncated) return;
@@ -359,6 +375,45 @@ void add_sealed(std::vector<Datagram>& all) {
     all.push_back({60000, 60001, {marked}, false});
 }
 
+/// What relays pass on, some cut by the kernel later, and their notices.
+void add_enveloped(std::vector<Datagram>& all) {
+    const auto address = [](std::uint16_t length, std::uint8_t last, std::uint16_t port) {
+        HostAddress host;
+        host.length = length;
+        host.bytes = {0xFE, 0x80, 0, last};
+        return with_port(host, port);
+    };
+    const auto envelope_of = [&](EnvelopeKind kind, std::uint16_t length, std::uint64_t connection,
+                                 const Bytes& packet) {
+        Bytes datagram(envelope_length(length));
+        emit_envelope({kind, 8, connection, address(length, 1, 50000), address(length, 2, 50001)},
+                      datagram.data());
+        datagram.insert(datagram.end(), packet.begin(), packet.end());
+        return datagram;
+    };
+    constexpr std::uint16_t relay_port = 9742;
+    const auto carried = [&](std::uint16_t length, const Bytes& packet) {
+        return envelope_of(EnvelopeKind::carried, length, get<std::uint64_t>(packet.data() + 8),
+                           packet);
+    };
+    const Bytes frame = frame_of(FrameKind::send, flag::first | flag::last, 40);
+    const Bytes query =
+        connecting([](ConnectingBytes to) { return emit_query(7, Query{{{'a'}, 1}}, to); });
+    all.push_back({50000, relay_port, {carried(6, query)}});
+    all.push_back({relay_port, 50001, {carried(18, data(9, {frame}))}});
+    all.push_back(
+        {relay_port,
+         relay_port,
+         {carried(6, data(10, {frame})), carried(6, data(11, {frame})), carried(6, data(12, {}))}});
+    all.push_back({relay_port, 50000, {envelope_of(EnvelopeKind::unreachable, 6, 7, {})}});
+    Bytes wrong = carried(6, data(13, {frame}));
+    wrong.back() ^= std::byte{1};  // the packet, which no relay looks into
+    all.push_back({50000, relay_port, {wrong}});
+    wrong[6] ^= std::byte{1};
+    all.push_back({50000, relay_port, {wrong}});
+    all.push_back({60000, 60001, {wrong}, false});
+}
+
 void add_bad_ones(std::vector<Datagram>& all) {
     Bytes packet = data(5, {frame_of(FrameKind::send, 0, 9)});
     const Bytes good = packet;
@@ -366,7 +421,7 @@ void add_bad_ones(std::vector<Datagram>& all) {
     all.push_back({40000, host_port, {packet}});
     all.push_back({60000, 60001, {packet}, false});
     packet = good;
-    packet[4] = std::byte{3};
+    packet[4] = std::byte{4};
     put(packet.data(), crc32c(std::span(packet).subspan(4)));
     all.push_back({40000, host_port, {packet}});
     all.push_back({60000, 60001, {packet}, false});
@@ -418,6 +473,7 @@ int main(int argc, char** argv) {
     add_data(all);
     add_parts(all);
     add_sealed(all);
+    add_enveloped(all);
     add_bad_ones(all);
     Expected expected;
     for (const Datagram& datagram : all) expected.add(datagram);

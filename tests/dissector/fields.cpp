@@ -60,6 +60,7 @@ void write_codes(FrameKind kind, std::span<const Name> names) {
 
 int main() {
     std::printf("local version = %u\n", unsigned{packet_version});
+    std::printf("local envelope_version = %u\n", unsigned{envelope_version});
     std::printf("local sealed_version = %u\n", unsigned{sealed::version});
     std::printf("local sealed_around = %u\n", sealed::tag_length);
     std::printf("local sealed_least = %u\n", sealed::text_least);

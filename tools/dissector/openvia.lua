@@ -4,6 +4,7 @@
 
 -- begin fields: made of src/wire/fields.hpp by 'cmake --build BUILD --target update_dissector'
 local version = 1
+local envelope_version = 3
 local sealed_version = 2
 local sealed_around = 16
 local sealed_least = 4
@@ -213,6 +214,31 @@ local layouts = {
         length = 24,
         {"number", 16, 8, "decimal"},
     },
+    envelope = {
+        filter = "openvia.envelope",
+        length = 16,
+        {"checksum", 0, 4, "hexadecimal"},
+        {"version", 4, 1, "decimal"},
+        {"kind", 5, 1, "named",
+            {[1] = "carried", [2] = "unreachable"}},
+        {"hops", 6, 1, "decimal"},
+        {"address_length", 7, 1, "decimal"},
+        {"connection", 8, 8, "hexadecimal"},
+    },
+    envelope_ipv4 = {
+        filter = "openvia.envelope",
+        length = 32,
+        {"source", 16, 6, "bytes"},
+        {"destination", 22, 6, "bytes"},
+        {"zero", 28, 4, "zero"},
+    },
+    envelope_ipv6 = {
+        filter = "openvia.envelope",
+        length = 56,
+        {"source", 16, 18, "bytes"},
+        {"destination", 34, 18, "bytes"},
+        {"zero", 52, 4, "zero"},
+    },
 }
 -- What a frame's code is called.
 local codes = {
@@ -226,7 +252,9 @@ local codes = {
 local packet_kinds = layouts.prefix[3][5]
 local chunk_kinds = layouts.chunk[1][5]
 local frame_kinds = layouts.frame[1][5]
+local envelope_kinds = layouts.envelope[3][5]
 local host_port = 9741
+local relay_port = 9742
 
 local openvia = Proto("openvia", "OpenVIA")
 
@@ -328,6 +356,44 @@ local function is_text(kind) return kind == "data" or kind == "close" end
 local function checksum_or_zero_is_right(tvb, at, length)
     if is_text(sealed_kind(tvb, at)) then return tvb(at, 4):uint() == 0 end
     return checksum_is_right(tvb, at, length)
+end
+
+-- In front of what relays pass on.
+local function is_envelope(tvb, at)
+    return tvb:len() - at >= shortest and tvb(at + 4, 1):uint() == envelope_version and
+        packet_kinds[tvb(at + 5, 1):uint()] ~= "unsupported"
+end
+
+-- The layout of its addresses, or nil and what is wrong with it.
+local function envelope_layout(tvb, at)
+    if tvb:len() - at < layouts.envelope_ipv4.length then return nil, "too short" end
+    local each = tvb(at + 7, 1):uint()
+    local name = each == 6 and "envelope_ipv4" or each == 18 and "envelope_ipv6" or nil
+    if not name then return nil, "with impossible contents" end
+    if tvb:len() - at < layouts[name].length then return nil, "too short" end
+    if not checksum_is_right(tvb, at, layouts[name].length) then
+        return nil, "with a wrong checksum"
+    end
+    local kind = envelope_kinds[tvb(at + 5, 1):uint()]
+    if not kind then return nil, "of an unknown kind" end
+    if kind == "unreachable" then return name end
+    local packet = at + layouts[name].length
+    if tvb:len() - packet < shortest then return nil, "too short" end
+    if tvb:raw(at + 8, 8) ~= tvb:raw(packet + 8, 8) then
+        return nil, "with impossible contents"
+    end
+    return name
+end
+
+-- Those of datagrams that are to be cut later are all the same.
+local function envelope_and_packet_length(tvb, at)
+    local rest = tvb:len() - at
+    local name = envelope_layout(tvb, at)
+    if not name then return rest end
+    local length = layouts[name].length
+    local raw = tvb:raw(at, rest)
+    local next_one = raw:find(raw:sub(1, length), length + 1, true)
+    return next_one and next_one - 1 or rest
 end
 
 local function looks_like_a_packet(tvb, at)
@@ -630,14 +696,53 @@ local function add_packet(tree, tvb, at, length, whole)
     return text
 end
 
+local function address_text(tvb, at, length)
+    local host = {}
+    if length == 6 then
+        for n = 0, 3 do host[#host + 1] = tvb(at + n, 1):uint() end
+    else
+        for n = 0, 14, 2 do host[#host + 1] = string.format("%x", tvb(at + n, 2):uint()) end
+    end
+    local text = length == 6 and table.concat(host, ".") or "[" .. table.concat(host, ":") .. "]"
+    return text .. ":" .. tvb(at + length - 2, 2):uint()
+end
+
+-- And what is in it.
+local function add_envelope(tree, tvb, at, length, whole)
+    local item = tree:add(openvia, tvb(at, length), "OpenVIA envelope")
+    local name, why = envelope_layout(tvb, at)
+    if not name then
+        item:add_proto_expert_info(
+            why == "with a wrong checksum" and wrong_checksum or malformed)
+        return "envelope of " .. length .. " bytes " .. why
+    end
+    add_fields(item, "envelope", tvb, at)
+    add_fields(item, name, tvb, at)
+    local each = tvb(at + 7, 1):uint()
+    local kind = envelope_kinds[tvb(at + 5, 1):uint()]
+    local text = kind .. " " .. address_text(tvb, at + 16, each) .. " to " ..
+        address_text(tvb, at + 16 + each, each) .. " hops=" .. tvb(at + 6, 1):uint()
+    if kind == "unreachable" then text = text .. " connection=" .. hexadecimal(tvb, at + 8) end
+    item:append_text(": " .. text)
+    if kind == "unreachable" then return text end
+    local fixed = layouts[name].length
+    return text .. ": " .. add_packet(tree, tvb, at + fixed, length - fixed, whole)
+end
+
 function openvia.dissector(tvb, pinfo, tree)
     pinfo.cols.protocol = "OpenVIA"
     local whole = tvb:captured_len() == tvb:reported_len()
     local texts, at = {}, 0
     while at < tvb:len() do
-        local known = whole and looks_like_a_packet(tvb, at)
-        local length = known and packet_length(tvb, at) or tvb:len() - at
-        texts[#texts + 1] = add_packet(tree, tvb, at, length, whole)
+        local length = tvb:len() - at
+        if is_envelope(tvb, at) then
+            length = whole and envelope_and_packet_length(tvb, at) or length
+            texts[#texts + 1] = add_envelope(tree, tvb, at, length, whole)
+        else
+            local known = whole and looks_like_a_packet(tvb, at)
+            length = known and packet_length(tvb, at) or length
+            texts[#texts + 1] = add_packet(tree, tvb, at, length, whole)
+        end
         at = at + length
     end
     pinfo.cols.info = table.concat(texts, " | ")
@@ -645,17 +750,22 @@ function openvia.dissector(tvb, pinfo, tree)
 end
 
 -- Data ports have any number: what looks like a packet, and has the checksum of one, is one.
+local function is_ours(tvb)
+    if tvb:captured_len() ~= tvb:reported_len() then return false end
+    if is_envelope(tvb, 0) then return envelope_layout(tvb, 0) ~= nil end
+    return looks_like_a_packet(tvb, 0) and
+        checksum_or_zero_is_right(tvb, 0, packet_length(tvb, 0)) and
+        (not is_text(sealed_kind(tvb, 0)) or
+            tvb:len() >= layouts.sealed_text.length + sealed_around + sealed_least)
+end
+
 local function heuristic(tvb, pinfo, tree)
-    if tvb:captured_len() ~= tvb:reported_len() or not looks_like_a_packet(tvb, 0) or
-        not checksum_or_zero_is_right(tvb, 0, packet_length(tvb, 0)) or
-        (is_text(sealed_kind(tvb, 0)) and
-            tvb:len() < layouts.sealed_text.length + sealed_around + sealed_least) then
-        return false
-    end
+    if not is_ours(tvb) then return false end
     pinfo.conversation = openvia
     openvia.dissector(tvb, pinfo, tree)
     return true
 end
 
 DissectorTable.get("udp.port"):add(host_port, openvia)
+DissectorTable.get("udp.port"):add(relay_port, openvia)
 openvia:register_heuristic("udp", heuristic)
