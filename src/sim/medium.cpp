@@ -284,6 +284,9 @@ bool DatagramMedium::is_silent(const Node& here, const Node& there) const {
     if (relays_ && Relays::are_apart(here.host, there.host) &&
         relays_->was_one_dead_since(Time{(now - Time{}).ns - datagram_.silence.ns * 2}))
         return true;
+    // It may be heard, and take nothing.
+    if (network_.asks_in_vain(here.socket, there.socket, datagram_.silence, datagram_.silence * 3))
+        return true;
     const Time heard = network_.last_heard(here.socket, there.socket);
     if (now - heard >= datagram_.silence && was_asked(here, there)) return true;
     // Who talks to itself has two ends, which hear each other at different times.
@@ -319,23 +322,20 @@ Duration DatagramMedium::one_way_max() const {
 
 void DatagramMedium::watch(device::sim::SocketId from, const device::datagram::Outgoing& outgoing,
                            const device::sim::Fate& fate) {
-    const auto envelope = envelope_of(outgoing.copy());
-    const std::uint32_t at = envelope ? wire::envelope_length(envelope->source.length) : 0;
-    const std::vector<std::byte> bytes(outgoing.bytes + at, outgoing.bytes + outgoing.length);
-    const bool is_passed_on = envelope && envelope->source != network_.data_address(from);
-    if (sealing_ && !is_passed_on) sealing_->record().note_sent(from, bytes);
+    const std::vector<std::byte> bytes = outgoing.copy();
+    if (sealing_) {
+        const auto envelope = envelope_of(bytes);
+        const std::uint32_t at = envelope ? wire::envelope_length(envelope->source.length) : 0;
+        const bool is_passed_on = envelope && envelope->source != network_.data_address(from);
+        if (!is_passed_on) sealing_->record().note_sent(from, std::span(bytes).subspan(at));
+    }
     if (!show_) return;
-    char packet[200] = "nobody is there";
-    if (!bytes.empty()) wire::print_packet(bytes, packet, sizeof packet);
-    char line[400];
-    char of[60] = "";
-    if (envelope)
-        std::snprintf(of, sizeof of, " (%u:%u -> %u:%u)", envelope->source.bytes[3],
-                      port_of(envelope->source), envelope->destination.bytes[3],
-                      port_of(envelope->destination));
-    std::snprintf(line, sizeof line, "datagram %u:%u -> %u:%u%s %u bytes%s%s%s: %s",
+    char packet[300];
+    wire::print_packet(bytes, packet, sizeof packet);
+    char line[500];
+    std::snprintf(line, sizeof line, "datagram %u:%u -> %u:%u %u bytes%s%s%s: %s",
                   network_.data_address(from).bytes[3], port_of(network_.data_address(from)),
-                  outgoing.to.bytes[3], port_of(outgoing.to), of, outgoing.length,
+                  outgoing.to.bytes[3], port_of(outgoing.to), outgoing.length,
                   fate.lost ? " LOST" : "", fate.corruption != 0 ? " CORRUPTED" : "",
                   fate.duplicated ? " DUPLICATED" : "", packet);
     show_(line);

@@ -34,6 +34,8 @@ public:
     virtual bool loses() const { return false; }
     /// Has the NIC at `here` reason to give up the one at `there` now?
     virtual bool may_give_up(const Node& /*here*/, const Node& /*there*/) const { return false; }
+    /// Is there no way between the two any more, and will there be none?
+    virtual bool are_cut_off(const Node& /*here*/, const Node& /*there*/) const { return false; }
     /// May a path between the two have gone down since then, other than by one of them ending?
     virtual bool may_have_broken(const Node& /*here*/, const Node& /*there*/,
                                  Time /*since*/) const {
@@ -103,6 +105,9 @@ public:
     void heal() override;
     bool loses() const override { return true; }
     bool may_give_up(const Node& here, const Node& there) const override;
+    bool are_cut_off(const Node& here, const Node& there) const override {
+        return relays_ && relays_->are_cut_off(here.host, there.host);
+    }
     bool may_have_broken(const Node& here, const Node& there, Time since) const override;
     Duration one_way_max() const override;
     std::uint32_t payload_min() const override;

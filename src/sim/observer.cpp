@@ -393,6 +393,9 @@ void Observer::look_at_state(Vi& vi, Cause cause) {
         const bool explained = connection.left[1 - side] || connection.trouble || vi.trouble ||
                                there.trouble || !connection.joined[1 - side] ||
                                medium_.may_give_up(*vi.node, *there.node);
+        // Who did something wrong, or sent it to whom it does not fit, hears of that instead.
+        if (now == ViState::error && !connection.trouble && !vi.trouble && !there.trouble)
+            lost_.push_back(&vi);
         if (now == ViState::error && !explained)
             tell(Called{"a connection that broke without a cause", Status::error_resource,
                         Status::success});
@@ -411,9 +414,13 @@ void Observer::look_at_errors(Node& node) {
         });
         if (found == node.vis.end()) continue;  // destroyed meanwhile
         ++tally_.lost;
+        std::erase(lost_, *found);
         tell(Lost{(*found)->number});
     }
     node.errors.clear();
+    if (!lost_.empty())
+        tell(Called{"CONN_LOST of a connection that broke", Status::not_done, Status::success});
+    lost_.clear();
 }
 
 }  // namespace via::sim

@@ -85,6 +85,7 @@ private:
     Checkers& checkers_;
     const device::sim::VirtualClock& clock_;
     const Medium& medium_;
+    std::vector<const Vi*> lost_;  ///< by this look: their programs must be told
     /// RDMA writes whose bytes are there, found by this look and not told yet; by number.
     std::vector<Target*> landed_;
     Tally tally_;

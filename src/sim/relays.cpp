@@ -179,6 +179,13 @@ bool Relays::was_one_dead_since(Time since) const {
            std::ranges::any_of(relays_, [](const Relay& relay) { return !relay.is_alive; });
 }
 
+bool Relays::are_cut_off(std::uint32_t host, std::uint32_t other) const {
+    const auto is_gone = [](const Relay& relay) { return relay.is_gone; };
+    return are_apart(host, other) &&
+           (world_.relays.in_a_row ? std::ranges::any_of(relays_, is_gone)
+                                   : std::ranges::all_of(relays_, is_gone));
+}
+
 // What is passed on -------------------------------------------------------------------------------
 
 const Relays::Door* Relays::door_at(const Relay& relay, const HostAddress& address) const {

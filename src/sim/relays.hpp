@@ -34,6 +34,8 @@ public:
     std::int64_t between() const { return world_.relays.in_a_row ? 2 : 1; }
     /// Was a relay dead at any moment since then?
     bool was_one_dead_since(Time since) const;
+    /// Is there no way from one of the two to the other any more, for good?
+    bool are_cut_off(std::uint32_t host, std::uint32_t other) const;
     /// Is the way of a datagram from one of the two to the other over a relay?
     static bool are_apart(std::uint32_t host, std::uint32_t other) {
         return network_of_host(host) != network_of_host(other);

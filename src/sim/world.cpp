@@ -289,6 +289,9 @@ void World::rest() {
             observer_.tell(Called{"the other end of a connection that is over", Status::not_done,
                                   Status::success});
         if (!connection.joined[0] || connection.left[0] || connection.left[1]) continue;
+        if (medium_->are_cut_off(*connection.ends[0]->node, *connection.ends[1]->node))
+            observer_.tell(Called{"a connection whose ends no relay joins any more",
+                                  Status::success, Status::not_reachable});
         observer_.tell(Quiet{connection.channel_from(0)});
         observer_.tell(Quiet{connection.channel_from(1)});
     }

@@ -1,6 +1,7 @@
 #include "device/sim/datagram_network.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/assert.hpp"
 #include "base/random.hpp"
@@ -139,9 +140,13 @@ void DatagramNetwork::tell(SocketId socket, NodeId by, Duration after,
 void DatagramNetwork::send(SocketId from, const datagram::Outgoing& outgoing) {
     ++sent_;
     const Socket& socket = sockets_[from];
-    if (const Meaning means = meaning(outgoing.copy()); means.asks_for_answer)
-        asked_.try_emplace({from, end_of(means.packet_at == 0 ? outgoing.to : means.destination)},
-                           clock_.now());
+    if (const Meaning means = meaning(outgoing.copy()); means.asks_for_answer) {
+        const Endpoint to = end_of(means.packet_at == 0 ? outgoing.to : means.destination);
+        asked_.try_emplace({from, to}, clock_.now());
+        const std::span packet(outgoing.bytes, outgoing.length);
+        questions_.try_emplace({from, datagram::quoted_connection(packet.subspan(means.packet_at))},
+                               Question{to, clock_.now()});
+    }
     carry(from, outgoing, {outgoing.from_host_port ? socket.nic : socket.data, from});
 }
 
@@ -312,6 +317,11 @@ void DatagramNetwork::note_heard(SocketId by, const Datagram& datagram) {
     const SocketId of = datagram.origin;
     if (source != sockets_[of].data) return;
     asked_.erase({by, sockets_[of].data_end});
+    end_questions(by, sockets_[of].data_end);
+    if (means.asks_for_answer)
+        if (const auto asked = questions_.find({of, datagram::quoted_connection(packet)});
+            asked != questions_.end())
+            asked->second.is_taken = true;
     Time& heard = heard_[{by, of}];
     if (clock_.now() - heard >= gap_) gap_ends_[{by, of}] = clock_.now();
     heard = clock_.now();
@@ -321,6 +331,26 @@ void DatagramNetwork::note_heard(SocketId by, const Datagram& datagram) {
         heard_by_itself_.try_emplace({by, datagram::quoted_connection(packet)}, clock_.now());
     if (!is_new && clock_.now() - end->second >= gap_) gap_ends_[{by, by}] = clock_.now();
     end->second = clock_.now();
+}
+
+/// `by` hears who is there: what was taken is answered by now.
+void DatagramNetwork::end_questions(SocketId by, const Endpoint& to) {
+    for (auto each = questions_.lower_bound({by, 0});
+         each != questions_.end() && each->first.first == by;)
+        each = each->second.is_taken && each->second.to == to ? questions_.erase(each)
+                                                              : std::next(each);
+}
+
+bool DatagramNetwork::asks_in_vain(SocketId by, SocketId of, Duration least, Duration most) const {
+    for (auto each = questions_.lower_bound({by, 0});
+         each != questions_.end() && each->first.first == by; ++each) {
+        const Question& question = each->second;
+        const Duration since = clock_.now() - question.first;
+        if (question.to == sockets_[of].data_end && !question.is_taken && since >= least &&
+            since <= most)
+            return true;
+    }
+    return false;
 }
 
 bool DatagramNetwork::is_deaf_to_itself(SocketId socket, Duration least, Duration most) const {

@@ -130,6 +130,9 @@ public:
     /// Of the ends of paths that a process has to itself: does one hear nothing for `least` or
     /// longer, but for `most` at most?
     bool is_deaf_to_itself(SocketId socket, Duration least, Duration most) const;
+    /// Is there a path on which nothing that `by` asked of `of` was taken there for `least` or
+    /// longer, but for `most` at most? Since then it may have heard it, but has no answer.
+    bool asks_in_vain(SocketId by, SocketId of, Duration least, Duration most) const;
     /// `by` is told, truly or not, that nobody takes datagrams at that address. What the network
     /// says itself is known.
     void note_told_unreachable(SocketId by, const HostAddress& of) {
@@ -194,6 +197,14 @@ private:
     std::map<Endpoint, Mailbox> mailboxes_;
     std::map<std::pair<SocketId, SocketId>, Time> heard_;
     std::map<std::pair<SocketId, Endpoint>, Time> asked_;
+    struct Question {
+        Endpoint to;
+        Time first{};  ///< that has no answer
+        bool is_taken = false;
+    };
+    /// By who asks, and the identifier by which the other end knows the path.
+    std::map<std::pair<SocketId, std::uint64_t>, Question> questions_;
+    void end_questions(SocketId by, const Endpoint& to);
     std::set<std::pair<SocketId, std::string>> taken_;  ///< head of each that tells of life
     std::map<std::pair<SocketId, SocketId>, Time> gap_ends_;
     /// The same of processes that talk to themselves, for each identifier of a connection.

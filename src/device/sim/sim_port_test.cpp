@@ -405,5 +405,34 @@ TEST(SimPort, who_watches_knows_who_heard_whom_when) {
     EXPECT_EQ(net.network.last_told_unreachable(a->socket(), gone), Time{31'000});
 }
 
+TEST(SimPort, who_watches_knows_what_was_asked_in_vain) {
+    Net net;
+    const auto a = net.open(1);
+    const auto b = net.open(2);
+    const auto in_vain = [&] {
+        return net.network.asks_in_vain(a->socket(), b->socket(), microseconds(10),
+                                        microseconds(100));
+    };
+    net.pass(microseconds(1));
+    send(*a, b->data_address(), "x");
+    EXPECT_FALSE(in_vain()) << "not for long enough";
+    net.pass(microseconds(10));
+    EXPECT_TRUE(in_vain());
+    send(*b, a->data_address(), "of my own");
+    net.pass(microseconds(10));
+    texts(*a);
+    EXPECT_TRUE(in_vain()) << "b talks, and takes nothing";
+    texts(*b);
+    EXPECT_FALSE(in_vain());
+    send(*b, a->data_address(), "it came");
+    net.pass(microseconds(10));
+    texts(*a);
+    send(*a, b->data_address(), "y");
+    net.pass(microseconds(10));
+    EXPECT_TRUE(in_vain()) << "the next one counts anew";
+    net.pass(microseconds(100));
+    EXPECT_FALSE(in_vain()) << "that path is over";
+}
+
 }  // namespace
 }  // namespace via::device::sim::sim_port_test
