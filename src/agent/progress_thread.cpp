@@ -211,7 +211,7 @@ void ProgressThread::run() {
                 if (!clear_event(kicks_))
                     log(0, "cannot read the wake-up descriptor (read): %s", strerror(errno));
             } else if (descriptor == statistics_.descriptor()) {
-                statistics_.answer();
+                statistics_.answer([this] { return ways_now(); });
             } else {
                 devices_ready = true;
             }
@@ -221,6 +221,15 @@ void ProgressThread::run() {
         if (devices_ready || state_.load() == State::armed) serve(devices_ready);
         timeout = settle();
     }
+}
+
+/// For who reads our counters.
+WaysNow ProgressThread::ways_now() {
+    return nic_.holding_turn([this] {
+        WaysNow now;
+        now.all = nic_.report_ways(now.ways, Statistics::ways_max);
+        return now;
+    });
 }
 
 /// The counters' socket, which a cleaner of temporary files or the end of a login took away.

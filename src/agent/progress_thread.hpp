@@ -79,6 +79,7 @@ private:
     bool watch(int descriptor, bool parked);
     bool names_are_due() const;
     void look_at_names();
+    WaysNow ways_now();
     void serve(bool devices_ready);
     int sleep_time(Time deadline) const;
     bool polls_anew();

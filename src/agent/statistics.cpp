@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include <algorithm>
+#include <iterator>
 #include <new>
 
 #include "agent/process.hpp"
@@ -211,7 +213,7 @@ Statistics::~Statistics() {
     if (page_ != nullptr) munmap(page_, sizeof(StatisticsPage));
 }
 
-void Statistics::answer() {
+void Statistics::answer(const AskForWays& ways_now) {
     // Takes the news: from now on only a new caller makes descriptor() readable.
     epoll_event event{};
     if (epoll_wait(knocks_.get(), &event, 1, 0) < 0 && errno != EINTR)
@@ -220,7 +222,7 @@ void Statistics::answer() {
     for (int n = 0; n < answers_per_call_max; ++n) {
         const File peer(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (peer.valid()) {
-            hand_out(peer.get());
+            hand_out(peer.get(), ways_now);
         } else if (errno == EAGAIN) {
             return;
         } else if (errno != EINTR && errno != ECONNABORTED && !turn_away(errno)) {
@@ -232,19 +234,23 @@ void Statistics::answer() {
         log(0, "live counters: cannot watch for callers (epoll_ctl): %s", strerror(errno));
 }
 
-void Statistics::hand_out(int peer) {
+void Statistics::hand_out(int peer, const AskForWays& ways_now) {
     ucred who{};
     socklen_t length = sizeof who;
     if (getsockopt(peer, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0 || who.uid != geteuid()) {
         log(1, "live counters: refused to process %d of user %u", who.pid, who.uid);
         return;
     }
-    Answer answer = answer_value;
-    iovec bytes{&answer, sizeof answer};
+    WaysNow now = ways_now();
+    now.ways.resize(std::min(now.ways.size(), ways_max));
+    Answer answer{answer_magic, static_cast<std::uint32_t>(now.ways.size()),
+                  static_cast<std::uint32_t>(now.all)};
+    iovec bytes[] = {{&answer, sizeof answer},
+                     {now.ways.data(), now.ways.size() * sizeof(device::Way)}};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
     msghdr message{};
-    message.msg_iov = &bytes;
-    message.msg_iovlen = 1;
+    message.msg_iov = bytes;
+    message.msg_iovlen = std::size(bytes);
     message.msg_control = control;
     message.msg_controllen = sizeof control;
     cmsghdr* attached = CMSG_FIRSTHDR(&message);

@@ -1,24 +1,28 @@
 // The live counters of an open NIC, readable from outside: a sealed memory file that its owner
-// writes and other processes of the same user map read-only (`via stat`).
+// writes and other processes of the same user map read-only (`via stat`). Who asks for it is also
+// told how the NIC's packets go to its peers just then.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/file.hpp"
 #include "agent/same_file.hpp"
 #include "base/counters.hpp"
+#include "device/types.hpp"
 
 namespace via::agent {
 
 /// What the memory file holds. Written once at opening, but for the counters.
 struct StatisticsPage {
-    static constexpr std::uint64_t magic_value = 0x3154415453414956ULL;  // "VIASTAT1"
+    static constexpr std::uint64_t magic_value = 0x3254415453414956ULL;  // "VIASTAT2"
     std::uint64_t magic;
     std::uint32_t counter_count;
     std::uint32_t process;
@@ -26,6 +30,12 @@ struct StatisticsPage {
     char name[64];            ///< of the NIC, zero-terminated
     char program[64];         ///< of the process, zero-terminated
     alignas(64) Counters counters;
+};
+
+/// What a caller is told besides.
+struct WaysNow {
+    std::vector<device::Way> ways;
+    std::size_t all = 0;  ///< more than ways.size(): these are too many to be told
 };
 
 /// The page's owner. Everything but counters() is for one thread at a time.
@@ -57,15 +67,18 @@ public:
     /// Readable when somebody asks for the page. Stays the same.
     int descriptor() const { return knocks_.get(); }
     /// Answers all who ask now; without descriptors to spare it turns them away. Never blocks, and
-    /// leaves descriptor() unreadable until somebody new asks or work is left.
-    void answer();
+    /// leaves descriptor() unreadable until somebody new asks or work is left. `ways_now` is asked
+    /// for at most ways_max of them, once for each caller.
+    static constexpr std::size_t ways_max = 1024;
+    using AskForWays = std::function<WaysNow()>;
+    void answer(const AskForWays& ways_now = [] { return WaysNow{}; });
 
 private:
     Statistics() = default;
     std::expected<void, std::string> make_page(const std::string& nic_name);
     std::expected<void, std::string> listen(const std::string& directory);
     std::expected<void, std::string> watch_callers();
-    void hand_out(int peer);
+    void hand_out(int peer, const AskForWays& ways_now);
     bool turn_away(int error);
 
     StatisticsPage* page_ = nullptr;
@@ -81,7 +94,8 @@ private:
 /// Another process's page, mapped read-only. It may change at any moment, in every byte.
 class StatisticsView {
 public:
-    StatisticsView(const StatisticsPage* page, int process) : page_(page), process_(process) {}
+    StatisticsView(const StatisticsPage* page, int process, WaysNow ways)
+        : page_(page), process_(process), ways_(std::move(ways)) {}
     ~StatisticsView();
     StatisticsView(StatisticsView&& other) noexcept;
     StatisticsView& operator=(StatisticsView&& other) noexcept;
@@ -97,10 +111,13 @@ public:
     std::string nic_name() const;
     std::string program() const;
     const Counters& counters() const { return page_->counters; }
+    /// As of when it was asked.
+    const WaysNow& ways() const { return ways_; }
 
 private:
     const StatisticsPage* page_;
     int process_;
+    WaysNow ways_;
 };
 
 /// The pages of all NICs open now under `directory`, by process and time of opening. Sockets of

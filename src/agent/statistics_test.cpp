@@ -68,7 +68,7 @@ File call(const std::string& folder) {
 
 /// What a caller has got: 1 the answer's bytes, 0 hung up, -1 nothing yet.
 int outcome(const File& caller) {
-    Answer answer = 0;
+    Answer answer{};
     const ssize_t length = recv(caller.get(), &answer, sizeof answer, MSG_DONTWAIT);
     return length > 0 ? 1 : static_cast<int>(length);
 }
@@ -102,6 +102,50 @@ TEST(Statistics, ReaderSeesTheCountersMove) {
     statistics->reset();
     EXPECT_TRUE(names_in(folder.path()).empty()) << "the socket goes with its owner";
     EXPECT_EQ(view.counters().get(Counter::sends), 1000U) << "a view outlives the owner";
+}
+
+device::Way some_way() {
+    device::Way way;
+    way.own = {{10, 0, 0, 1, 1, 2}, 6};
+    way.peer = {{10, 0, 0, 2, 3, 4}, 6};
+    return way;
+}
+
+TEST(Statistics, ReaderIsToldTheWays) {
+    TemporaryFolder folder;
+    auto statistics = Statistics::open(folder.path(), "udp:eth0");
+    ASSERT_TRUE(statistics) << statistics.error();
+    Statistics& owner = **statistics;
+    WaysNow now;
+    const auto ask = [&] {
+        Answering answering([&] { owner.answer([&] { return now; }); }, owner.descriptor());
+        auto views = find_statistics(folder.path());
+        EXPECT_EQ(views.size(), 1U);
+        return views.empty() ? WaysNow{} : views[0].ways();
+    };
+    EXPECT_TRUE(ask().ways.empty());
+    now.ways.assign(Statistics::ways_max, some_way());
+    device::Way& last = now.ways.back();
+    last.path = 7;
+    last.state = device::WayState::mute;
+    last.over = {{10, 0, 0, 3, 0x26, 0x0E}, 6};
+    last.round_trip = microseconds(12);
+    last.packets = 100;
+    last.bytes = 1ULL << 40;
+    now.all = 5000;
+    const WaysNow told = ask();
+    EXPECT_EQ(told.all, 5000U);
+    ASSERT_EQ(told.ways.size(), Statistics::ways_max);
+    EXPECT_EQ(told.ways.front().over.length, 0U);
+    const device::Way& got = told.ways.back();
+    EXPECT_EQ(got.path, 7U);
+    EXPECT_EQ(got.state, device::WayState::mute);
+    EXPECT_EQ(got.own, last.own);
+    EXPECT_EQ(got.peer, last.peer);
+    EXPECT_EQ(got.over, last.over);
+    EXPECT_EQ(got.round_trip, microseconds(12));
+    EXPECT_EQ(got.packets, 100U);
+    EXPECT_EQ(got.bytes, 1ULL << 40);
 }
 
 TEST(Statistics, LongNamesAreCutAndStrangeOnesMadePrintable) {
@@ -309,7 +353,7 @@ TEST(Statistics, ThePageIsOnlyTheOwnersToWrite) {
     const File caller = call(folder.path());
     ASSERT_TRUE(caller.valid());
     (*statistics)->answer();
-    Answer answer = 0;
+    Answer answer{};
     iovec bytes{&answer, sizeof answer};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
     msghdr message{};
@@ -560,9 +604,12 @@ protected:
         EXPECT_EQ(sendmsg(peer.get(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
     }
 
-    static std::string good_bytes() {
-        const Answer answer = answer_value;
-        return {reinterpret_cast<const char*>(&answer), sizeof answer};
+    static std::string good_bytes() { return bytes_with({}, 0); }
+    static std::string bytes_with(const std::vector<device::Way>& ways, std::uint32_t count) {
+        const Answer answer{answer_magic, count, count};
+        return std::string(reinterpret_cast<const char*>(&answer), sizeof answer) +
+               std::string(reinterpret_cast<const char*>(ways.data()),
+                           ways.size() * sizeof(device::Way));
     }
 
     TemporaryFolder folder_;
@@ -613,7 +660,27 @@ TEST_F(HostileServer, AnswersOfAnotherFormAreSkipped) {
     EXPECT_EQ(views_from(good_bytes(), std::vector<int>(100, good)), 0U) << "with many";
     EXPECT_EQ(views_from("x", {good}), 0U) << "short";
     EXPECT_EQ(views_from(good_bytes() + "x", {good}), 0U) << "long";
-    EXPECT_EQ(views_from("VIASTAT2", {good}), 0U) << "of another version";
+    EXPECT_EQ(views_from("VIASTAT3", {good}), 0U) << "of another version";
+}
+
+TEST_F(HostileServer, WaysThatCannotBeAreSkipped) {
+    const File file = good_memory();
+    const std::vector<device::Way> ways(2, some_way());
+    EXPECT_EQ(views_from(bytes_with(ways, 2), {file.get()}), 1U);
+    for (const std::uint32_t count : {0U, 1U, 3U, ~0U})
+        EXPECT_EQ(views_from(bytes_with(ways, count), {file.get()}), 0U) << count;
+    constexpr std::uint32_t most = Statistics::ways_max;
+    const std::vector<device::Way> many(most + 1, some_way());
+    EXPECT_EQ(views_from(bytes_with(many, most + 1), {file.get()}), 0U);
+    device::Way long_address = some_way();
+    long_address.over.length = 19;
+    EXPECT_EQ(views_from(bytes_with({long_address}, 1), {file.get()}), 0U);
+    device::Way no_address = some_way();
+    no_address.peer.length = 0;
+    EXPECT_EQ(views_from(bytes_with({no_address}, 1), {file.get()}), 0U);
+    device::Way no_state = some_way();
+    no_state.state = static_cast<device::WayState>(4);
+    EXPECT_EQ(views_from(bytes_with({no_state}, 1), {file.get()}), 0U);
 }
 
 TEST_F(HostileServer, ASilentOneDelaysNobodyForLong) {

@@ -113,10 +113,34 @@ File ask(const std::string& path, int directory, const std::string& name, Found&
     return {};
 }
 
+/// What a NIC may say; every byte may be a lie.
+bool is_plausible(const device::Way& way) {
+    const auto has_length = [](const HostAddress& address) {
+        return address.length == 6 || address.length == 18;
+    };
+    return way.state <= device::WayState::passed_on && has_length(way.own) &&
+           has_length(way.peer) && (has_length(way.over) || way.over.length == 0);
+}
+
+/// False: the bytes are no answer of ours.
+bool read_answer(std::span<const std::byte> bytes, WaysNow& ways) {
+    Answer answer{};
+    if (bytes.size() < sizeof answer) return false;
+    std::memcpy(&answer, bytes.data(), sizeof answer);
+    const auto rest = bytes.subspan(sizeof answer);
+    if (answer.magic != answer_magic || answer.count > Statistics::ways_max ||
+        rest.size() != answer.count * sizeof(device::Way))
+        return false;
+    ways.all = answer.all;
+    ways.ways.resize(answer.count);
+    if (answer.count != 0) std::memcpy(ways.ways.data(), rest.data(), rest.size());
+    return std::ranges::all_of(ways.ways, is_plausible);
+}
+
 /// The descriptor that came with an answer; invalid, and `why` says it, when it is no good answer.
-File receive_page(int socket, const char*& why) {
-    Answer answer = 0;
-    iovec bytes{&answer, sizeof answer};
+File receive_page(int socket, WaysNow& ways, const char*& why) {
+    std::vector<std::byte> answer(answer_length_max);
+    iovec bytes{answer.data(), answer.size()};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
     msghdr message{};
     message.msg_iov = &bytes;
@@ -141,8 +165,8 @@ File receive_page(int socket, const char*& why) {
         why = strerror(errno);
     } else if (length == 0) {
         why = "it turned us away";
-    } else if (length != sizeof answer || answer != answer_value ||
-               (message.msg_flags & MSG_TRUNC) != 0) {
+    } else if ((message.msg_flags & MSG_TRUNC) != 0 ||
+               !read_answer(std::span(answer).first(static_cast<std::size_t>(length)), ways)) {
         why = "its answer is not one, or of another version";
     } else if (count != 1 || (message.msg_flags & MSG_CTRUNC) != 0) {
         why = "not one descriptor came with its answer, or ours are used up";
@@ -185,9 +209,11 @@ void take_answer(const Asked& asked, Found& found) {
         why = strerror(errno);
     } else if (who.uid != geteuid()) {
         why = "it belongs to another user";
-    } else if (const File file = receive_page(asked.socket.get(), why); file.valid()) {
-        if (const StatisticsPage* page = map_page(file.get(), why))
-            found.views.emplace_back(page, who.pid);
+    } else {
+        WaysNow ways;
+        const File file = receive_page(asked.socket.get(), ways, why);
+        const StatisticsPage* const page = file.valid() ? map_page(file.get(), why) : nullptr;
+        if (page != nullptr) found.views.emplace_back(page, who.pid, std::move(ways));
     }
     if (why == nullptr) return;
     log(1, "live counters: %s (process %d) is left out: %s", asked.name.c_str(), who.pid, why);
@@ -235,11 +261,14 @@ StatisticsView::~StatisticsView() {
 }
 
 StatisticsView::StatisticsView(StatisticsView&& other) noexcept
-    : page_(std::exchange(other.page_, nullptr)), process_(other.process_) {}
+    : page_(std::exchange(other.page_, nullptr)),
+      process_(other.process_),
+      ways_(std::move(other.ways_)) {}
 
 StatisticsView& StatisticsView::operator=(StatisticsView&& other) noexcept {
     std::swap(page_, other.page_);
     std::swap(process_, other.process_);
+    std::swap(ways_, other.ways_);
     return *this;
 }
 

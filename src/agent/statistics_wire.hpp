@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "agent/statistics.hpp"
 
@@ -22,9 +23,16 @@ inline constexpr std::size_t random_digits = 16;
 /// Nothing can be cut off while somebody reads, and nobody but the owner's mapping can write.
 inline constexpr int page_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | F_SEAL_FUTURE_WRITE;
 
-/// The answer: these bytes, with the page as the one attached descriptor.
-using Answer = std::uint64_t;
-inline constexpr Answer answer_value = StatisticsPage::magic_value;
+/// The answer: these bytes and so many ways, with the page as the one attached descriptor.
+struct Answer {
+    std::uint64_t magic;
+    std::uint32_t count;  ///< of the ways that follow
+    std::uint32_t all;    ///< there are
+};
+inline constexpr std::uint64_t answer_magic = StatisticsPage::magic_value;
+inline constexpr std::size_t answer_length_max =
+    sizeof(Answer) + Statistics::ways_max * sizeof(device::Way);
+static_assert(std::is_trivially_copyable_v<device::Way>);
 
 /// Address of socket `name` in a directory, open as `descriptor`, whose path may be of any length.
 inline sockaddr_un socket_address(const std::string& directory, int descriptor,

@@ -38,6 +38,11 @@ namespace via {
     X(back_pressure, "times a device had no room")                                  \
     X(completion_queue_overruns, "times a completion queue became full")            \
     X(own_frames, "datagrams sent as raw Ethernet frames")                          \
+    X(relayed_datagrams, "datagrams of others, passed on as a relay")               \
+    X(relayed_bytes, "bytes of these, envelopes included")                          \
+    X(relayed_notices, "notices to others that nobody takes their datagrams")       \
+    X(relay_refused, "datagrams not passed on: malformed, of or for strangers")     \
+    X(relay_no_room, "datagrams not passed on for want of room")                    \
     X(peers_woken, "wake-up calls made to sleeping peers")                          \
     X(wakeups, "times the progress thread or a waiting call woke up")               \
     X(vis_open, "VIs that exist now")                                               \

@@ -84,6 +84,7 @@ public:
     virtual Retransmission* retransmission() { return nullptr; }
     virtual SegmentSharing* sharing() { return nullptr; }
     virtual Pulling* pulling() { return nullptr; }
+    virtual WayReports* way_reports() { return nullptr; }
     virtual Sleeping* sleeping() { return nullptr; }
 
 protected:

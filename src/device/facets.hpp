@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "base/extent.hpp"
 #include "base/shared_memory.hpp"
@@ -96,6 +97,17 @@ public:
 
 protected:
     ~Pulling() = default;
+};
+
+/// Of devices whose paths may take one way or another.
+class WayReports {
+public:
+    /// Adds those of the paths that are up, one behind another, until there are `max`. Returns how
+    /// many there are in all. For people: it may take as long as there are paths.
+    virtual std::size_t report_ways(std::vector<Way>& to, std::size_t max) const = 0;
+
+protected:
+    ~WayReports() = default;
 };
 
 /// Of devices with an operating system below: peers elsewhere come, leave and wake us.

@@ -7,6 +7,7 @@
 #include "base/address.hpp"
 #include "base/shared_memory.hpp"
 #include "base/status.hpp"
+#include "base/time.hpp"
 
 namespace via::device {
 
@@ -26,6 +27,25 @@ struct Capabilities {
     bool lossless;                   ///< a transmitted frame arrives while the peer's NIC lives
     bool ordered;                    ///< frames that must arrive come in the order of reserving
     bool silent = false;             ///< nobody wakes us for frames: we sent them to ourselves
+};
+
+enum class WayState : std::uint8_t {
+    answers,    ///
+    doubtful,   ///< what left last is not acknowledged in time
+    mute,       ///< nothing is heard by it; the path goes by its others
+    passed_on,  ///< for others, by a relay: from `own` to `peer`
+};
+
+/// How packets of a path go to its peer now; of a path over several networks, in one of them.
+struct Way {
+    PathId path = 0;
+    WayState state = WayState::answers;
+    HostAddress own;          ///< where we take packets there
+    HostAddress peer;         ///< where the peer does
+    HostAddress over;         ///< the first relay; of no length: there is none
+    Duration round_trip{};    ///< smoothed; 0: not known
+    std::uint64_t packets{};  ///< sent
+    std::uint64_t bytes{};    ///< of those that want an acknowledgement
 };
 
 /// A received frame. `header` is private memory that nobody else can change, and holds every byte

@@ -484,6 +484,14 @@ void Turns::close() {
     lock_.release();
 }
 
+std::size_t Turns::report_ways(std::vector<device::Way>& to, std::size_t max) {
+    std::size_t count = 0;
+    for (const auto& device : devices_)
+        if (const device::WayReports* const reports = device->way_reports())
+            count += reports->report_ways(to, max);
+    return count;
+}
+
 bool Turns::leave() {
     if (!lock_.try_take_rarely()) return false;
     for (Path& path : paths_)

@@ -164,6 +164,8 @@ public:
     /// Who calls this interrupted a turn of its own thread.
     bool interrupts_turn() const { return lock_.is_callers(); }
     HostAddress peer_address(engine::PathId path) const;
+    /// Of all devices, as WayReports has it. The caller holds the turn.
+    std::size_t report_ways(std::vector<device::Way>& to, std::size_t max);
 
 protected:
     ~Turns();

@@ -32,7 +32,7 @@ std::optional<Forwarder::Onward> Forwarder::pass_on(const HostAddress& from,
         ++totals_.strangers;
         return {};
     }
-    const auto onward = onward_to(envelope.destination);
+    auto onward = onward_to(envelope.destination);
     if (!onward) {
         ++totals_.unknown;
         return {};
@@ -45,6 +45,8 @@ std::optional<Forwarder::Onward> Forwarder::pass_on(const HostAddress& from,
     wire::set_hops(datagram, static_cast<std::uint8_t>(envelope.hops - 1));
     ++totals_.passed_on;
     totals_.bytes += datagram.size();
+    onward->source = envelope.source;
+    onward->destination = envelope.destination;
     return onward;
 }
 

@@ -32,8 +32,10 @@ public:
     explicit Forwarder(Ways ways) : ways_(std::move(ways)) {}
 
     struct Onward {
-        HostAddress from;  ///< host: the address of ours that it leaves from
-        HostAddress to;    ///< host and port
+        HostAddress from;           ///< host: the address of ours that it leaves from
+        HostAddress to;             ///< host and port
+        HostAddress source{};       ///< who made it, host and port
+        HostAddress destination{};  ///< for whom
     };
     /// `datagram` came from `from`, host and port. Nothing: it was dropped. Otherwise its envelope
     /// says by now that one relay less may pass it on.

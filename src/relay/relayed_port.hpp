@@ -31,6 +31,7 @@ public:
     std::size_t receive(std::span<Incoming> datagrams) override;
     /// After the second one behind another, the next way is taken, where there is one.
     void doubt(const HostAddress& to, Time arrived) override;
+    HostAddress next_to(const HostAddress& host) const override;
     bool has_work() override { return !errors_.empty() || inner().has_work(); }
     bool next_network_error(NetworkError& error) override;
 
@@ -41,8 +42,6 @@ public:
         std::uint64_t changes = 0;  ///< of the way to a host
     };
     const Totals& totals() const { return totals_; }
-    /// The relay that datagrams to that host go to now, or the host itself.
-    HostAddress next_to(const HostAddress& host) const;
 
 private:
     /// A host that stands in the table.

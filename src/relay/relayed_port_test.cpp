@@ -139,6 +139,24 @@ TEST_F(Relayed, ends_know_each_other_by_their_own_addresses) {
     EXPECT_EQ(relays[1].forwarder.totals().passed_on, 0U);
 }
 
+TEST_F(Relayed, paths_are_reported_with_the_relay_that_they_go_over) {
+    meet();
+    exchange(20);
+    const auto way_of_a = [&] {
+        std::vector<device::Way> ways;
+        EXPECT_EQ(a.device->report_ways(ways, 10), 1U);
+        return ways.at(0);
+    };
+    EXPECT_EQ(way_of_a().over, address(11, relay_port));
+    EXPECT_TRUE(same_host(way_of_a().own, address(1, 0)));
+    EXPECT_TRUE(same_host(way_of_a().peer, address(2, 0)));
+    EXPECT_EQ(way_of_a().state, device::WayState::answers);
+    EXPECT_GT(way_of_a().round_trip.ns, 0);
+    relays[0].is_dead = true;
+    exchange(20);
+    EXPECT_EQ(way_of_a().over, address(13, relay_port));
+}
+
 TEST_F(Relayed, keys_are_between_the_ends) {
     keys = true;
     open();

@@ -47,6 +47,7 @@ public:
     device::Retransmission* retransmission() override { return below_->retransmission(); }
     device::SegmentSharing* sharing() override { return below_->sharing(); }
     device::Pulling* pulling() override { return below_->pulling(); }
+    device::WayReports* way_reports() override { return below_->way_reports(); }
     device::Sleeping* sleeping() override { return below_->sleeping(); }
 
 protected:

@@ -12,6 +12,8 @@ namespace via::cli {
 class JsonLine {
 public:
     explicit JsonLine(std::string_view schema) { text("schema", schema); }
+    /// A member of another one: without a schema.
+    JsonLine() = default;
 
     JsonLine& text(std::string_view name, std::string_view value) {
         return raw(name, quoted(value));
@@ -39,6 +41,12 @@ public:
         return raw(name, '[' + list + ']');
     }
     JsonLine& null(std::string_view name) { return raw(name, "null"); }
+    JsonLine& objects(std::string_view name, std::span<const JsonLine> objects) {
+        std::string list;
+        for (const JsonLine& object : objects)
+            list += (list.empty() ? "" : ",") + object.line_ + '}';
+        return raw(name, '[' + list + ']');
+    }
     /// Members until close() belong to an object called `name`.
     JsonLine& open(std::string_view name) {
         raw(name, "{");

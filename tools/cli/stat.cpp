@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <map>
 #include <tuple>
+#include <vector>
 
+#include "agent/addresses.hpp"
 #include "agent/directory.hpp"
 #include "agent/statistics.hpp"
 #include "commands.hpp"
@@ -28,6 +30,7 @@ using Identity = std::tuple<int, std::uint64_t, std::string, unsigned>;
 struct Sample {
     std::string program;
     Values values;
+    agent::WaysNow ways;
     double at_s;
 };
 using Samples = std::map<Identity, Sample>;
@@ -42,7 +45,7 @@ Samples take_samples(const std::string& directory, int pid, bool& complete) {
     Samples samples;
     for (const StatisticsView& view : agent::find_statistics(directory, &complete)) {
         if (pid != 0 && view.process() != pid) continue;
-        Sample sample{view.program(), Values(counter_count), now_s()};
+        Sample sample{view.program(), Values(counter_count), view.ways(), now_s()};
         for (std::uint32_t n = 0; n < counter_count; ++n)
             sample.values[n] = view.counters().get(static_cast<Counter>(n));
         unsigned nth = 0;
@@ -75,6 +78,52 @@ std::string age_of(std::uint64_t opened_at) {
     return fmt::format("{} h", age_s / 3600);
 }
 
+const char* text_of(device::WayState state) {
+    switch (state) {
+        case device::WayState::answers:
+            return "answers";
+        case device::WayState::doubtful:
+            return "does not answer";
+        case device::WayState::mute:
+            return "mute";
+        case device::WayState::passed_on:
+            return "passed on";
+    }
+    return "?";
+}
+
+/// Of a path, all that its ways took.
+std::uint64_t bytes_of_path(const agent::WaysNow& now, std::uint32_t path) {
+    std::uint64_t bytes = 0;
+    for (const device::Way& way : now.ways)
+        if (way.path == path) bytes += way.bytes;
+    return bytes;
+}
+
+/// Of a host alone the port is 0.
+std::string text_of(const HostAddress& address) {
+    const std::string text = agent::to_text(address);
+    return port_of(address) != 0 ? text : text.substr(0, text.rfind(':'));
+}
+
+void print_ways(const agent::WaysNow& now) {
+    for (const device::Way& way : now.ways) {
+        const std::uint64_t all = bytes_of_path(now, way.path);
+        fmt::print("  {} {}: {} to {}",
+                   way.state == device::WayState::passed_on ? "stream" : "path", way.path,
+                   text_of(way.own), text_of(way.peer));
+        if (way.over.length != 0) fmt::print(" over relay {}", text_of(way.over));
+        if (way.round_trip.ns != 0)
+            fmt::print(", round trip {:.1f} us", static_cast<double>(way.round_trip.ns) / 1e3);
+        fmt::print(", {} packets, {} bytes", way.packets, way.bytes);
+        if (way.bytes != all)
+            fmt::print(" ({:.0f} % of the path's)",
+                       100 * static_cast<double>(way.bytes) / static_cast<double>(all));
+        fmt::print(", {}\n", text_of(way.state));
+    }
+    if (now.all > now.ways.size()) fmt::print("  and {} more ways\n", now.all - now.ways.size());
+}
+
 void print_table(const Identity& identity, const Sample& sample, const Sample* before, bool all) {
     const auto& [pid, opened_at, nic, nth] = identity;
     fmt::print("process {} ({}), NIC {}, open for {}\n", pid, sample.program, nic,
@@ -89,6 +138,16 @@ void print_table(const Identity& identity, const Sample& sample, const Sample* b
         fmt::print("  {}\n", counter_text(n));
     }
     if (!any) fmt::print("  nothing has happened yet: all counters are zero\n");
+    print_ways(sample.ways);
+}
+
+JsonLine json_of(const device::Way& way) {
+    JsonLine object;
+    object.number("path", way.path).text("own", text_of(way.own)).text("peer", text_of(way.peer));
+    way.over.length == 0 ? object.null("over") : object.text("over", text_of(way.over));
+    object.figure_if_any("round_trip_us", static_cast<double>(way.round_trip.ns) / 1e3);
+    object.number("packets", way.packets).number("bytes", way.bytes);
+    return object.text("state", text_of(way.state));
 }
 
 void print_json(const Identity& identity, const Sample& sample) {
@@ -98,6 +157,9 @@ void print_json(const Identity& identity, const Sample& sample) {
     line.number("opened_at", opened_at).open("counters");
     for (std::uint32_t n = 0; n < counter_count; ++n)
         line.number(counter_name(n), sample.values[n]);
+    std::vector<JsonLine> ways;
+    for (const device::Way& way : sample.ways.ways) ways.push_back(json_of(way));
+    line.close().objects("ways", ways).number("ways_in_all", sample.ways.all);
     fmt::print("{}", line.line());
 }
 

@@ -14,6 +14,8 @@
 #include <fmt/format.h>
 
 #include "agent/addresses.hpp"
+#include "agent/directory.hpp"
+#include "agent/statistics.hpp"
 #include "bench_server.hpp"
 #include "console/command_line.hpp"
 #include "console/output.hpp"
@@ -44,6 +46,23 @@ void close_all(const std::vector<OpenNic>& nics) {
     for (const OpenNic& nic : nics) VipCloseNic(nic.handle);
 }
 
+/// For `via stat`. Nothing: there are none, as was said; the relay works without.
+std::unique_ptr<via::agent::Statistics> open_statistics(const via::relay::Ways& ways) {
+    const auto directory = via::agent::host_directory();
+    std::string why = directory ? "" : directory.error();
+    if (directory) {
+        std::string name = "relay";
+        for (const via::HostAddress& own : ways.own())
+            name += (name == "relay" ? ":" : "+") +
+                    via::agent::to_text(via::with_port(own, via::relay::relay_port));
+        auto opened = via::agent::Statistics::open(*directory, name);
+        if (opened) return std::move(*opened);
+        why = opened.error();
+    }
+    via::console::complain("viad: relay: 'via stat' will not see it: {}", why);
+    return nullptr;
+}
+
 /// Nothing: it cannot be one, as was said.
 std::unique_ptr<RelayServer> open_relay(const Options& options) {
     const auto text = via::lab::file::read_text(options.relay);
@@ -56,7 +75,9 @@ std::unique_ptr<RelayServer> open_relay(const Options& options) {
         via::console::complain("viad: {}", ways.error());
         return nullptr;
     }
-    auto server = RelayServer::open(std::move(*ways), via::microseconds(options.polls_us));
+    auto statistics = open_statistics(*ways);
+    auto server = RelayServer::open(std::move(*ways), via::microseconds(options.polls_us),
+                                    std::move(statistics));
     if (!server) {
         via::console::complain("viad: {}", server.error());
         return nullptr;

@@ -34,14 +34,19 @@ constexpr std::size_t notices_max = 64;
 
 }  // namespace
 
-RelayServer::RelayServer(relay::Ways ways, Duration polls)
-    : system_(System::real()), forwarder_(std::move(ways)), polls_(polls) {}
+RelayServer::RelayServer(relay::Ways ways, Duration polls,
+                         std::unique_ptr<agent::Statistics> statistics)
+    : system_(System::real()),
+      forwarder_(std::move(ways)),
+      polls_(polls),
+      statistics_(std::move(statistics)) {}
 
 RelayServer::~RelayServer() = default;
 
-std::expected<std::unique_ptr<RelayServer>, std::string> RelayServer::open(relay::Ways ways,
-                                                                           Duration polls) {
-    std::unique_ptr<RelayServer> server(new RelayServer(std::move(ways), polls));
+std::expected<std::unique_ptr<RelayServer>, std::string> RelayServer::open(
+    relay::Ways ways, Duration polls, std::unique_ptr<agent::Statistics> statistics) {
+    std::unique_ptr<RelayServer> server(
+        new RelayServer(std::move(ways), polls, std::move(statistics)));
     if (auto opened = server->open_all(); !opened)
         return std::unexpected(std::move(opened.error()));
     return server;
@@ -98,7 +103,9 @@ void RelayServer::pass_on(std::span<Incoming> came) {
             run_.clear();
             door = next;
         }
-        if (next != nullptr) run_.push_back({onward->to, in.bytes, in.length});
+        if (next == nullptr) continue;
+        run_.push_back({onward->to, in.bytes, in.length});
+        streams_.note(*onward, in.length);
     }
     if (door != nullptr) send(*door, run_);
 }
@@ -130,8 +137,26 @@ void RelayServer::send_notices() {
 }
 
 void RelayServer::publish() {
+    const relay::Totals& totals = forwarder_.totals();
+    if (statistics_ != nullptr) {
+        Counters& counters = statistics_->counters();
+        const auto set = [&](Counter counter, std::uint64_t value) {
+            counters.add(counter, value - counters.get(counter));
+        };
+        set(Counter::relayed_datagrams, totals.passed_on);
+        set(Counter::relayed_bytes, totals.bytes);
+        set(Counter::relayed_notices, totals.notices);
+        set(Counter::relay_refused,
+            totals.malformed + totals.strangers + totals.unknown + totals.going_round);
+        set(Counter::relay_no_room, no_room_);
+    }
     const std::lock_guard lock(mutex_);
-    published_ = {forwarder_.totals(), no_room_};
+    published_ = {totals, no_room_};
+}
+
+void RelayServer::answer_readers() {
+    if (statistics_ == nullptr) return;
+    statistics_->answer([this] { return agent::WaysNow{streams_.ways(), streams_.ways().size()}; });
 }
 
 RelayServer::Totals RelayServer::totals() const {
@@ -148,6 +173,7 @@ void RelayServer::wake() const {
 void RelayServer::sleep() {
     std::vector<pollfd> entries{{wake_.get(), POLLIN, 0}};
     for (const auto& door : doors_) entries.push_back({door->socket.get(), POLLIN, 0});
+    if (statistics_ != nullptr) entries.push_back({statistics_->descriptor(), POLLIN, 0});
     if (poll(entries.data(), entries.size(), -1) <= 0) return;
     for (std::size_t n = 0; n < doors_.size(); ++n)
         if ((entries[n + 1].revents & POLLERR) != 0)
@@ -162,11 +188,15 @@ void RelayServer::run(const std::stop_token& stop) {
     for (unsigned rounds = 0; !stop.stop_requested(); ++rounds) {
         bool any = false;
         for (const auto& door : doors_) any = turn(*door) || any;
-        if (rounds % rounds_published == 0) publish();
+        if (rounds % rounds_published == 0) {
+            publish();
+            answer_readers();
+        }
         const Time now = system_.now();
         if (any) busy = now;
         if (any || now - busy < polls_) continue;
         publish();
+        answer_readers();
         sleep();
         busy = system_.now();
     }

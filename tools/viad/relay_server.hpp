@@ -9,19 +9,22 @@
 #include <string>
 #include <vector>
 
+#include "agent/statistics.hpp"
 #include "device/udp/network_errors.hpp"
 #include "device/udp/receiver.hpp"
 #include "device/udp/sender.hpp"
 #include "device/udp/system.hpp"
 #include "relay/forwarder.hpp"
+#include "relay/streams.hpp"
 
 namespace via::viad {
 
 class RelayServer {
 public:
-    /// Error: which address cannot be had, and why.
-    static std::expected<std::unique_ptr<RelayServer>, std::string> open(relay::Ways ways,
-                                                                         Duration polls);
+    /// Error: which address cannot be had, and why. `statistics`, unless null, is what others see
+    /// of it.
+    static std::expected<std::unique_ptr<RelayServer>, std::string> open(
+        relay::Ways ways, Duration polls, std::unique_ptr<agent::Statistics> statistics);
     ~RelayServer();
     RelayServer(const RelayServer&) = delete;
     RelayServer& operator=(const RelayServer&) = delete;
@@ -50,7 +53,7 @@ private:
         device::udp::Sender sender;
     };
 
-    RelayServer(relay::Ways ways, Duration polls);
+    RelayServer(relay::Ways ways, Duration polls, std::unique_ptr<agent::Statistics> statistics);
     std::expected<void, std::string> open_all();
     std::expected<void, std::string> open_door(const HostAddress& address);
     Door* door_at(const HostAddress& address);
@@ -59,12 +62,15 @@ private:
     void send(Door& door, std::span<const device::datagram::Outgoing> run);
     void send_notices();
     void publish();
+    void answer_readers();
     void wake() const;
     void sleep();
 
     System& system_;
     relay::Forwarder forwarder_;
+    relay::Streams streams_;
     Duration polls_;
+    std::unique_ptr<agent::Statistics> statistics_;  ///< nullptr: nobody sees any
     std::vector<std::unique_ptr<Door>> doors_;
     std::vector<device::datagram::Outgoing> run_;  ///< that leave from one address
     std::vector<relay::Forwarder::Notice> notices_;

@@ -81,14 +81,35 @@ PathStatistics DatagramDevice::statistics(PathId id) const {
     return path == nullptr ? PathStatistics{} : path->statistics();
 }
 
-std::vector<RailStatistics> DatagramDevice::rails(PathId id) const {
-    std::vector<RailStatistics> all;
-    const Path* path = paths_.at(id);
-    if (path == nullptr || !path->rails.several()) return all;
-    for (const Path* rail : path->rails)
-        if (rail->stage == Path::Stage::up)
-            all.push_back({rail->peer, rail->answers(), rail->statistics()});
-    return all;
+Way DatagramDevice::way_of(const Path& path) const {
+    const PathStatistics all = path.statistics();
+    const HostAddress next = port_->next_to(path.peer);
+    Way way;
+    way.path = path.first->id;
+    way.state = path.is_mute     ? WayState::mute
+                : path.answers() ? WayState::answers
+                                 : WayState::doubtful;
+    way.own = port_->rail_address(port_->rail_to(path.peer));
+    way.peer = path.peer;
+    if (next != path.peer) way.over = next;
+    way.round_trip = all.round_trip;
+    way.packets = all.packets_sent;
+    way.bytes = all.bytes_sent;
+    return way;
+}
+
+std::size_t DatagramDevice::report_ways(std::vector<Way>& to, std::size_t max) const {
+    std::size_t count = 0;
+    const auto add = [&](const Path& path) {
+        if (path.stage != Path::Stage::up) return;
+        ++count;
+        if (to.size() < max) to.push_back(way_of(path));
+    };
+    paths_.for_each([&](const Path& path) {
+        if (path.is_rail_of_another()) return;
+        for (const Path* rail : path.rails) add(*rail);
+    });
+    return count;
 }
 
 // Frames ------------------------------------------------------------------------------------------

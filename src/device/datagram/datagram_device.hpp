@@ -30,7 +30,10 @@ namespace via::device::datagram {
 
 /// Owns the port, the parts of the protocol, and the turn: in which order each of them does its
 /// work.
-class DatagramDevice final : public Device, public Retransmission, public Sleeping {
+class DatagramDevice final : public Device,
+                             public Retransmission,
+                             public WayReports,
+                             public Sleeping {
 public:
     using Totals = datagram::Totals;
 
@@ -60,6 +63,9 @@ public:
     Retransmission* retransmission() override { return this; }
     std::size_t reap(std::span<Reaped> reaped) override;
 
+    WayReports* way_reports() override { return this; }
+    std::size_t report_ways(std::vector<Way>& to, std::size_t max) const override;
+
     Sleeping* sleeping() override { return this; }
     void service(Time now) override;
     void arm(Sleep sleep) override;
@@ -72,8 +78,6 @@ public:
     Port& port() { return *port_; }
     const Totals& totals() const { return totals_; }
     PathStatistics statistics(PathId path) const;
-    /// Those of its rails that are up; none: it goes over one network.
-    std::vector<RailStatistics> rails(PathId path) const;
 
 private:
     static constexpr std::size_t burst_max = Receiving::burst_max;
@@ -83,6 +87,7 @@ private:
         return path != nullptr && path->stage == Path::Stage::up ? path : nullptr;
     }
     void begin_turn();
+    Way way_of(const Path& path) const;
 
     // Time
     void run_timers(Time now) {

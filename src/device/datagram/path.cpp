@@ -104,6 +104,7 @@ Time Path::deadline(Time now, const Patience& patience) const {
 
 PathStatistics Path::statistics() const {
     PathStatistics all = counts;
+    all.packets_sent = sent.next_number();
     all.round_trip = round_trip.smoothed();
     all.round_trip_least = round_trip.known() ? round_trip.least() : Duration{};
     all.round_trip_deviation = round_trip.deviation();

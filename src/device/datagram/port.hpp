@@ -93,6 +93,8 @@ public:
     virtual const HostAddress& rail_address(std::uint32_t /*rail*/) const { return data_address(); }
     /// In which network that host is met.
     virtual std::uint32_t rail_to(const HostAddress& /*host*/) const { return 0; }
+    /// The relay that datagrams to that host leave for now, or the host itself.
+    virtual HostAddress next_to(const HostAddress& host) const { return host; }
     /// Is that host in the network of our interface, with no router between?
     virtual bool is_near(const HostAddress& /*host*/) const { return false; }
 

@@ -20,6 +20,7 @@ public:
         return inner_->rail_address(rail);
     }
     std::uint32_t rail_to(const HostAddress& host) const override { return inner_->rail_to(host); }
+    HostAddress next_to(const HostAddress& host) const override { return inner_->next_to(host); }
     bool is_near(const HostAddress& host) const override { return inner_->is_near(host); }
     std::uint32_t datagram_max() const override { return inner_->datagram_max(); }
     std::uint32_t receive_room() const override { return inner_->receive_room(); }

@@ -126,7 +126,14 @@ struct Rails : ::testing::Test {
         run(milliseconds(50));
         network.log.clear();
     }
-    std::size_t rails_up(const End& end) const { return end.device->rails(end.path).size(); }
+    std::vector<Way> ways(const End& end) const {
+        std::vector<Way> all;
+        const std::size_t count = end.device->report_ways(all, 100);
+        EXPECT_EQ(count, all.size());
+        return all;
+    }
+    /// One, where the path goes over one network.
+    std::size_t rails_up(const End& end) const { return ways(end).size(); }
     /// Sends frames one after the other for so long; how many came in the second half of it.
     std::size_t stream(Duration span, std::size_t length = 1400) {
         const std::string payload(length, 'x');
@@ -200,8 +207,8 @@ TEST_F(Rails, APeerOfOneNetworkIsTalkedToAsEver) {
     rails_of[2] = 1;
     open();
     meet();
-    EXPECT_EQ(rails_up(*a), 0U);
-    EXPECT_EQ(rails_up(*b), 0U);
+    EXPECT_EQ(rails_up(*a), 1U);
+    EXPECT_EQ(rails_up(*b), 1U);
     a->send("there");
     ASSERT_TRUE(run(seconds(1), [&] { return !b->received.empty(); }));
 }
@@ -214,7 +221,7 @@ TEST_F(Rails, AnOlderPeerIsAskedForItsRailsAFewTimesAndNoMore) {
         return line.find("rails") != std::string::npos;
     });
     EXPECT_LE(asked, 12);
-    EXPECT_EQ(rails_up(*a), 0U);
+    EXPECT_EQ(rails_up(*a), 1U);
     EXPECT_TRUE(a->is_up && b->is_up);
 }
 
@@ -309,6 +316,40 @@ TEST_F(Rails, ACableThatStaysCutEndsNothingAndIsUsedAgainWhenItIsWhole) {
     stream(milliseconds(50));
     EXPECT_GT(cables[0].bytes, before + 500'000);
     EXPECT_TRUE(a->is_up && b->is_up);
+}
+
+TEST_F(Rails, EachIsReportedAsItIs) {
+    cables[0].delay = microseconds(200);
+    meet();
+    const std::size_t sent = 100;
+    for (std::size_t n = 0; n < sent; ++n) a->send(std::string(1000, 'x'));
+    run(milliseconds(100));
+    const std::vector<Way> both = ways(*a);
+    ASSERT_EQ(both.size(), 2U);
+    for (std::uint8_t rail = 0; rail < 2; ++rail) {
+        const Way& way = both[rail];
+        const auto host = static_cast<std::uint8_t>(rail * rail_step);
+        EXPECT_EQ(way.path, a->path);
+        EXPECT_EQ(way.state, WayState::answers);
+        EXPECT_EQ(way.own, address(1 + host, 40000));
+        EXPECT_EQ(way.peer, address(2 + host, 40000));
+        EXPECT_EQ(way.over.length, 0U);
+        EXPECT_GT(way.packets, 0U);
+    }
+    EXPECT_GE(both[0].round_trip.ns, microseconds(400).ns);
+    EXPECT_LT(both[1].round_trip.ns, microseconds(400).ns);
+    EXPECT_GE(both[0].bytes + both[1].bytes, sent * 1000);
+    std::vector<Way> few;
+    EXPECT_EQ(a->device->report_ways(few, 1), 2U);
+    EXPECT_EQ(few.size(), 1U);
+
+    cables[1].is_cut = true;
+    a->send("to be acknowledged");
+    run(milliseconds(20));
+    EXPECT_EQ(ways(*a)[0].state, WayState::answers);
+    EXPECT_EQ(ways(*a)[1].state, WayState::doubtful);
+    run(seconds(60));
+    EXPECT_EQ(ways(*a)[1].state, WayState::mute);
 }
 
 TEST_F(Rails, BothCablesCutEndThePath) {

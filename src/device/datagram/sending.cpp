@@ -141,10 +141,10 @@ void Sending::record(const StagedPacket& packet, Time now) {
     Path& path = paths_[packet.path];
     path.sealed_packets -= packet.count;
     path.staged_packets -= packet.count;
-    path.counts.packets_sent += packet.count;
     for (std::uint32_t n = 0; n < packet.count; ++n) record_one(path, packet, n, now);
     if (!packet.wants_ack) return;
     path.staged_bytes -= std::uint64_t{packet.count} * packet.length;
+    path.counts.bytes_sent += std::uint64_t{packet.count} * packet.length;
     path.staged_room -= std::uint64_t{packet.count} * room_of(packet.length);
     path.pacer.sent(std::uint64_t{packet.count} * packet.length, now);
     // Of rails the first that is not acknowledged counts: by another one there is a way round.

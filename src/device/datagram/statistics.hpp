@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "base/address.hpp"
 #include "base/time.hpp"
 
 namespace via::device::datagram {
@@ -11,6 +10,7 @@ namespace via::device::datagram {
 /// What a path has done and how it stands.
 struct PathStatistics {
     std::uint64_t packets_sent = 0;
+    std::uint64_t bytes_sent = 0;  ///< of those that want an acknowledgement
     std::uint64_t packets_received = 0;
     std::uint64_t packets_lost = 0;
     std::uint64_t packets_spurious = 0;  ///< held for lost, acknowledged after all
@@ -29,13 +29,6 @@ struct PathStatistics {
     std::uint32_t frames_under_way = 0;    ///< that must arrive, not acknowledged
     std::uint32_t frames_held = 0;         ///< arrived before one that is missing
     std::uint32_t reordering = 0;          ///< packets by which a later one may overtake
-};
-
-/// One of the networks of a path that goes over several.
-struct RailStatistics {
-    HostAddress peer;  ///< where the peer takes packets there
-    bool answers = false;
-    PathStatistics path;
 };
 
 /// Datagrams that were dropped, by reason, and what else concerns no single path.
