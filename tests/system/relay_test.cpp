@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -114,6 +115,21 @@ private:
     std::vector<std::unique_ptr<Child>> processes_;
 };
 
+/// What a command prints, both streams, and behind it its exit code.
+std::string said_by(const std::string& command) {
+    const std::unique_ptr<FILE, int (*)(FILE*)> pipe(
+        popen((command + " 2>&1; echo $?").c_str(), "r"), pclose);
+    require_call(pipe != nullptr, "popen");
+    std::string text;
+    char part[256];
+    while (std::fgets(part, sizeof part, pipe.get()) != nullptr) text += part;
+    return text;
+}
+
+bool has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
 /// Passes on what others cannot reach.
 struct OverARelay : ::testing::Test {
     Split split{1};
@@ -139,6 +155,28 @@ TEST_P(OverARelayBy, EverythingArrivesOnceAndWhole) {
 INSTANTIATE_TEST_SUITE_P(Each, OverARelayBy,
                          ::testing::Values(Operation::send, Operation::write, Operation::read),
                          [](const auto& test) { return std::string(name_of(test.param)); });
+
+TEST_F(OverARelay, CommandsTellOfIt) {
+    Stream stream(split.networks(), split.wants());
+    stream.flows(50);
+    const std::string stat = said_by(VIA_COMMAND " stat");
+    const std::string relay = Split::address(0, 0) + ":9742";
+    EXPECT_TRUE(has(stat, "NIC relay:" + relay + "+" + Split::address(1, 0) + ":9742")) << stat;
+    EXPECT_TRUE(has(stat, "  relayed_datagrams ")) << stat;
+    EXPECT_TRUE(has(stat, ": " + Split::address(0) + " to " + Split::address(1) + ", ")) << stat;
+    EXPECT_TRUE(has(stat, " over relay " + relay + ", round trip ")) << stat;
+    EXPECT_TRUE(has(said_by(VIA_COMMAND " stat --json"), R"("over":")" + relay + '"'));
+    const std::string ask = "ip netns exec " + split.networks().name(0) + " " VIA_COMMAND " info " +
+                            split.wants(",silence=1000").nic + " --peer " + Split::address(1);
+    std::string text = said_by(ask);
+    EXPECT_TRUE(has(text, ", over " + relay + ": the host answers")) << text;
+    EXPECT_TRUE(has(text, "\n  over  " + relay + "\n")) << text;
+    EXPECT_TRUE(has(said_by(ask + " --json"), R"("over":[")" + relay + R"("])"));
+    stream.leave();
+    split.relay(0).kill();
+    text = said_by(ask);
+    EXPECT_TRUE(has(text, "the relay " + relay + " says that no 'viad --relay'")) << text;
+}
 
 TEST_F(OverARelay, TheEndOfARelayIsTheEndOfWhatGoesOverIt) {
     Stream stream(split.networks(), split.wants(",silence=1000"));

@@ -16,6 +16,8 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 #include <vector>
 
@@ -28,6 +30,7 @@
 #include "bench/via_names.hpp"
 #include "info_names.hpp"
 #include "json.hpp"
+#include "relay/ways.hpp"
 #include "secure/ipsec_mb/ipsec_mb.hpp"
 
 namespace via::cli {
@@ -132,10 +135,11 @@ struct Outcome {
 };
 
 /// NICs only hear that nobody answered; this is what the system says to a datagram, an empty one,
-/// that goes there from the same address.
+/// that goes there, or to the first relay, from the same address.
 Outcome why_nobody_answers(const WayToPeer& way, const std::string& interface) {
+    const bool is_relayed = !way.over.empty();
     const auto here = socket_address(way.nic_address, interface);
-    const auto there = socket_address(way.peer_address, interface);
+    const auto there = socket_address(is_relayed ? way.over.front() : way.peer_address, interface);
     if (!here) return {false, here.error().what};
     if (!there) return {false, there.error().what};
     const bench::Address any_port = here->with_port(0);
@@ -156,6 +160,14 @@ Outcome why_nobody_answers(const WayToPeer& way, const std::string& interface) {
         refused("getsockopt",
                 [&] { return ::getsockopt(asking.get(), SOL_SOCKET, SO_ERROR, &error, &length); }))
         error = errno;
+    if (is_relayed && error == 0)
+        return {false,
+                fmt::format("nothing comes back: the relay {}, one behind it, or that host is not "
+                            "there, or a firewall is before a UDP port",
+                            there->text())};
+    if (is_relayed && error == ECONNREFUSED)
+        return {true, fmt::format("the relay {} says that no 'viad --relay' has that UDP port",
+                                  there->text())};
     if (error == ECONNREFUSED)
         return {true,
                 fmt::format("that host says that no NIC has UDP port {} there", there->port())};
@@ -169,7 +181,8 @@ Outcome why_nobody_answers(const WayToPeer& way, const std::string& interface) {
 
 void look_over_network(Asker& asker, const Room& remote, WayToPeer& way) {
     const std::string interface = interface_of(asker.own()).value_or("an interface that is gone");
-    const std::string by = fmt::format("by {} ({})", interface, way.nic_address);
+    const std::string by = fmt::format("by {} ({}){}", interface, way.nic_address,
+                                       way.over.empty() ? "" : ", over " + way.over.front());
     const VIP_RETURN result = ask(asker, remote);
     const Outcome why = result == VIP_NO_MATCH || result == VIP_NOT_REACHABLE
                             ? why_nobody_answers(way, interface)
@@ -197,6 +210,35 @@ std::string protection_of(const std::string& nic, const HostAddress& peer) {
     const auto library = secure::ipsec_mb_name();
     return why + (library ? "; ciphers of " + *library
                           : "; ciphers of OpenSSL, the slower ones: " + library.error());
+}
+
+/// The next hosts on the ways that the NIC's table has to that host. It was opened with that table.
+std::vector<std::string> next_hosts(const std::string& nic, const HostAddress& own,
+                                    const HostAddress& peer) {
+    const auto options = agent::nic_options(agent::split_nic_name(nic));
+    if (!options || options->ways.empty()) return {};
+    std::ifstream in(options->ways);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const auto ways = relay::Ways::parse(text, options->ways, agent::parse_address);
+    if (!ways) return {};
+    const relay::Ways::Nexts all = ways->from(own);
+    const auto found = all.find(relay::HostOnly(peer));
+    std::vector<std::string> hosts;
+    if (found == all.end() || same_host(found->second.front(), peer)) return hosts;
+    for (const HostAddress& next : found->second)
+        hosts.push_back(
+            agent::to_text(same_host(next, peer) ? peer : with_port(next, relay::relay_port)));
+    return hosts;
+}
+
+/// Its own name says it: "udp:eth0+eth1".
+std::vector<std::string> further_networks(std::string_view nic) {
+    std::vector<std::string> networks;
+    for (std::size_t plus = nic.find('+'); plus != nic.npos; plus = nic.find('+')) {
+        nic.remove_prefix(plus + 1);
+        networks.emplace_back(nic.substr(0, nic.find('+')));
+    }
+    return networks;
 }
 
 }  // namespace
@@ -258,8 +300,10 @@ bool find_way(const std::string& nic, const std::string& peer,
     } else if (address == asker.own() && (!has_udp || we_answer_at(way.nic_address))) {
         way.why = "nobody but this command is known at that address, which is this NIC's own";
     } else if (has_udp) {
+        way.over = next_hosts(nic, asker.own(), address);
         look_over_network(asker, remote, way);
         if (!way.way.empty()) way.key = protection_of(nic, address);
+        if (!way.way.empty()) way.rails = further_networks(way.nic);
     } else {
         way.why =
             "not reachable: no NIC with shared memory lives at that address on this host, "
@@ -272,6 +316,11 @@ void print_way(const std::string& peer, const WayToPeer& way) {
     fmt::print("From NIC {} ({}) to {} ({})\n", way.nic, way.nic_address, peer, way.peer_address);
     fmt::print("  {:<6}{}\n", "way", way.way.empty() ? "none" : way.way);
     fmt::print("  {:<6}{}\n", "why", way.why);
+    for (const std::string& next : way.over)
+        fmt::print("  {:<6}{}{}\n", "over", next,
+                   &next == &way.over.front() ? "" : ", if what is before does not answer");
+    for (const std::string& rail : way.rails)
+        fmt::print("  {:<6}{}, if the peer has a NIC in its network, too\n", "also", rail);
     if (!way.key.empty()) fmt::print("  {:<6}{}\n", "key", way.key);
 }
 
@@ -282,6 +331,7 @@ void print_way_json(const std::string& peer, const WayToPeer& way, const char* s
     way.way.empty() ? line.null("way") : line.text("way", way.way);
     line.text("why", way.why);
     way.key.empty() ? line.null("key") : line.text("key", way.key);
+    line.texts("over", way.over).texts("rails", way.rails);
     fmt::print("{}", line.line());
 }
 

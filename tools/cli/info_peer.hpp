@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/address.hpp"
 
@@ -25,6 +26,8 @@ struct WayToPeer {
     std::string way;  ///< "shm", "udp"; empty: none
     std::string why;
     std::string key;  ///< what protects a way over the network, and why; empty: it is none
+    std::vector<std::string> over;   ///< the next host on each way over relays, the first one first
+    std::vector<std::string> rails;  ///< further networks of ours, which the peer may be in, too
 };
 
 /// Opens `nic` and looks, without connecting a VI; may take as long as the NIC's patience with

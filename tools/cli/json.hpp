@@ -41,6 +41,11 @@ public:
         return raw(name, '[' + list + ']');
     }
     JsonLine& null(std::string_view name) { return raw(name, "null"); }
+    JsonLine& texts(std::string_view name, std::span<const std::string> values) {
+        std::string list;
+        for (const std::string& value : values) list += (list.empty() ? "" : ",") + quoted(value);
+        return raw(name, '[' + list + ']');
+    }
     JsonLine& objects(std::string_view name, std::span<const JsonLine> objects) {
         std::string list;
         for (const JsonLine& object : objects)

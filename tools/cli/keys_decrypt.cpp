@@ -18,6 +18,7 @@
 #include "secure/libcrypto/libcrypto.hpp"
 #include "secure/packet_reader.hpp"
 #include "wire/bytes.hpp"
+#include "wire/envelope.hpp"
 #include "wire/sealed.hpp"
 
 namespace via::cli {
@@ -79,12 +80,21 @@ bool is_sealed(Bytes packet) {
            kind == wire::PacketKind::rails;
 }
 
+/// What is in front of a packet that relays pass on; 0: nothing.
+std::size_t envelope_length_of(Bytes datagram) {
+    wire::Envelope envelope;
+    return wire::parse_envelope(datagram, envelope) == wire::PacketError::none &&
+                   envelope.kind == wire::EnvelopeKind::carried
+               ? wire::envelope_length(envelope.source.length)
+               : 0;
+}
+
 /// Of several that the kernel was to cut apart: all but the last are equally long, and the next one
-/// begins as the first one does.
-std::size_t length_of_first(Bytes packets) {
-    const Bytes prefix = packets.first(wire::packet_prefix_length);
-    for (std::size_t at = sealed::text + secure::tag_length; at + prefix.size() < packets.size();
-         ++at)
+/// begins as the first one does. `front`: of each, its envelope.
+std::size_t length_of_first(Bytes packets, std::size_t front) {
+    const Bytes prefix = packets.first(front + wire::packet_prefix_length);
+    for (std::size_t at = front + sealed::text + secure::tag_length;
+         at + prefix.size() < packets.size(); ++at)
         if (std::ranges::equal(packets.subspan(at, prefix.size()), prefix)) return at;
     return packets.size();
 }
@@ -116,16 +126,17 @@ Counts open_all(Capture& capture, const Readers& readers) {
         const auto length = wire::get<std::uint16_t>(packet.bytes.data() + *at - 4);
         Bytes rest =
             Bytes(packet.bytes).subspan(*at, std::size_t(length >> 8 | (length & 255) << 8) - 8);
-        if (!is_sealed(rest)) continue;
+        const std::size_t front = envelope_length_of(rest);
+        if (!is_sealed(rest.subspan(front))) continue;
         std::vector<std::byte> payload;
-        for (const std::size_t each = length_of_first(rest); !rest.empty();) {
+        for (const std::size_t each = length_of_first(rest, front); !rest.empty();) {
             const Bytes one = rest.first(std::min(each, rest.size()));
             rest = rest.subspan(one.size());
-            if (is_sealed(one)) {
-                open(one, readers, counts, payload);
-            } else {
-                payload.insert(payload.end(), one.begin(), one.end());
-            }
+            const std::size_t kept =
+                one.size() > front && is_sealed(one.subspan(front)) ? front : one.size();
+            payload.insert(payload.end(), one.begin(),
+                           one.begin() + static_cast<std::ptrdiff_t>(kept));
+            if (kept < one.size()) open(one.subspan(kept), readers, counts, payload);
         }
         set_udp_payload(capture.link_type, packet, payload);
     }

@@ -48,7 +48,7 @@ OUTSIDE = {"examples": set(), "adapters": set(), "tools/cli/bench": set(),
            "tools/viad": {"agent", "base", "device/datagram", "device/udp", "lab/file", "relay",
                           "wire"},
            "tools/cli": {"base", "agent", "device", "lab", "lab/carrier", "lab/design", "lab/exec",
-                         "lab/file", "lab/kernel", "lab/study", "secure",
+                         "lab/file", "lab/kernel", "lab/study", "relay", "secure",
                          "secure/ipsec_mb", "secure/libcrypto", "wire"}}
 
 
