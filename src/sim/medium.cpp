@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <string>
 #include <utility>
 
 #include "device/datagram/datagram_device.hpp"
+#include "device/datagram/rails_port.hpp"
 #include "device/sim/sim_device.hpp"
 #include "device/sim/sim_port.hpp"
 #include "wire/packet.hpp"
@@ -53,8 +55,6 @@ namespace {
 
 /// A datagram of the least length carries that much beside all headers.
 constexpr std::uint32_t payload_of_the_shortest = 400;
-/// A hint that a port is unreachable ends a path that is silent for this long at least.
-constexpr Duration hint_patience = milliseconds(3);
 
 bool is_sealed_data(std::span<const std::byte> bytes) {
     return bytes.size() >= wire::sealed::text &&
@@ -99,6 +99,14 @@ device::sim::DatagramNetwork::Meaning meaning_of(std::span<const std::byte> byte
     return meaning;
 }
 
+/// Of a host's further interfaces with their number.
+std::string to_text(const HostAddress& address) {
+    const unsigned interface = address.bytes[1];
+    return std::to_string(address.bytes[3]) +
+           (interface == 0 ? "" : "/" + std::to_string(interface)) + ":" +
+           std::to_string(port_of(address));
+}
+
 constexpr std::size_t forged_max = wire::data_header_length + wire::ack_length_max;
 
 /// That far more came than the peer can have sent by its packet `number`.
@@ -121,8 +129,10 @@ DatagramMedium::DatagramMedium(const Parameters& parameters, device::sim::Virtua
     : datagram_(parameters.datagram),
       clock_(clock),
       random_(parameters.seed ^ 0xDA7A'64A3ULL),
-      weather_(random_.next(), parameters.datagram.weather),
-      network_(clock, weather_) {
+      networks_(parameters.datagram, random_.next()),
+      network_(clock, networks_),
+      giving_up_(datagram_, network_, relays_) {
+    networks_.settle(network_);
     network_.watch_gaps(datagram_.silence);
     network_.set_reader(meaning_of);
     network_.remember(datagram_.strangers_see);
@@ -144,25 +154,44 @@ std::unique_ptr<device::Device> DatagramMedium::open(Node& node) {
     // In half of the worlds what the port cannot keep is dropped, in others soon.
     const std::size_t kept = datagram_.port.kept_max;
     options.early_copies_max = kept % 2 == 0 ? 0 : kept * wire::packet_length_min;
-    device::sim::SimPortOptions port_options = datagram_.port;
-    port_options.seed = random_.next();
-    port_options.data_port = node.data_port;
-    auto made = std::make_unique<device::sim::SimPort>(network_, address_of_host(node.host),
-                                                       options.instance, port_options);
     node.instance = options.instance;
-    node.port = made.get();
-    node.socket = made->socket();
-    std::unique_ptr<device::datagram::Port> port = std::move(made);
-    if (relays_) port = relays_->wrap(std::move(port), node.host, node.socket);
-    if (sealing_) port = sealing_->seal(std::move(port), options, node.host, node.socket);
+    std::unique_ptr<device::datagram::Port> port = open_ports(node);
+    const device::sim::SocketId socket = node.sockets.front();
+    if (relays_) port = relays_->wrap(std::move(port), node.host, socket);
+    if (sealing_) port = sealing_->seal(std::move(port), options, node.host, socket);
     return std::make_unique<device::datagram::DatagramDevice>(std::move(port), options);
+}
+
+/// Of each interface of its host one, at the same port.
+std::unique_ptr<device::datagram::Port> DatagramMedium::open_ports(Node& node) {
+    device::sim::SimPortOptions options = datagram_.port;
+    options.data_port = node.data_port;
+    std::vector<std::unique_ptr<device::datagram::Port>> ports;
+    const std::uint32_t count = networks_.interfaces_of(node.host);
+    for (std::uint32_t interface = 0; interface < count; ++interface) {
+        options.seed = random_.next();
+        options.datagram_max = networks_.datagram_max(node.host, interface);
+        auto made = std::make_unique<device::sim::SimPort>(
+            network_, address_of_host(node.host, interface), node.instance, options);
+        options.data_port = port_of(made->data_address());
+        node.ports.push_back(made.get());
+        node.sockets.push_back(made->socket());
+        if (interface != 0) first_sockets_[made->socket()] = node.sockets.front();
+        if (count == 1) return made;
+        ports.push_back(std::make_unique<InterfacePort>(std::move(made), networks_));
+    }
+    return std::make_unique<device::datagram::RailsPort>(std::move(ports));
 }
 
 Duration DatagramMedium::disturb(Node& node) {
     const auto happens = [&](std::uint32_t permille) { return random_.below(1000) < permille; };
-    if (happens(datagram_.length_changes_permille))
-        node.port->set_datagram_max(static_cast<std::uint32_t>(
-            random_.between(datagram_.datagram_min, datagram_.port.datagram_max)));
+    if (happens(datagram_.length_changes_permille)) {
+        const auto interface = static_cast<std::uint32_t>(
+            node.ports.size() == 1 ? 0 : random_.below(node.ports.size()));
+        const std::uint32_t longest = networks_.datagram_max(node.host, interface);
+        node.ports[interface]->set_datagram_max(static_cast<std::uint32_t>(
+            random_.between(std::min(datagram_.datagram_min, longest), longest)));
+    }
     if (happens(datagram_.strangers_permille)) disturb_by_strangers(node);
     if (!happens(datagram_.pauses_permille)) return {};
     return nanoseconds(1 + static_cast<std::int64_t>(
@@ -196,7 +225,12 @@ void DatagramMedium::disturb_by_strangers(const Node& node) {
                  wire::emit_ping_chunk(bytes.data() + wire::data_header_length);
         wire::seal_data(std::span(bytes).first(length), pick, random_.below(1'000));
     }
-    network_.inject(stranger, node.port->data_address(), std::span(bytes).first(length));
+    network_.inject(stranger, any_address_of(node), std::span(bytes).first(length));
+}
+
+const HostAddress& DatagramMedium::any_address_of(const Node& node) {
+    const std::size_t count = node.ports.size();
+    return node.ports[count == 1 ? 0 : random_.below(count)]->data_address();
 }
 
 /// Data that its receiver would take badly: from an address of the stranger's own with what it has
@@ -252,97 +286,51 @@ void DatagramMedium::close(Node& node) {
     const bool same_port = random_.chance(30);
     const bool crashes = random_.chance(datagram_.crash_percent);
     const bool silently = random_.chance(30);
-    node.data_port = same_port ? port_of(node.port->data_address()) : std::uint16_t{0};
-    if (crashes)
-        node.port->crash(silently ? device::sim::Ending::silent : device::sim::Ending::closed);
+    node.data_port = same_port ? port_of(node.ports.front()->data_address()) : std::uint16_t{0};
+    if (!crashes) return;
+    for (device::sim::SimPort* port : node.ports)
+        port->crash(silently ? device::sim::Ending::silent : device::sim::Ending::closed);
 }
 
 void DatagramMedium::heal() {
-    weather_.heal(clock_.now());
+    networks_.heal(clock_.now());
     if (relays_) relays_->heal();
 }
 
-/// Could it have answered? Who stood still from before there was a doubt asks when that is over.
-bool DatagramMedium::was_asked(const Node& here, const Node& there) const {
-    if (here.socket == there.socket) return true;  // two ends, of which either may have asked
-    const Time latest{(clock_.now() - (Time{} + one_way_max() + one_way_max())).ns};
-    if (network_.first_asked(here.socket, there.socket) > latest) return false;
-    const Time heard = network_.last_heard(here.socket, there.socket);
-    const Time doubt = heard + nanoseconds(datagram_.silence.ns / 3);
-    return here.stood_still_from > doubt || here.stood_still_until <= std::max(latest, heard);
-}
-
-bool DatagramMedium::may_give_up(const Node& here, const Node& there) const {
-    return !datagram_.relays.steady && is_silent(here, there);
-}
-
-/// It was silent for the whole patience, though asked, or since a hint that nobody is there.
-bool DatagramMedium::is_silent(const Node& here, const Node& there) const {
-    const Time now = clock_.now();
-    // Of one end what it asks may be lost with a relay, of the other end later what it answers: so
-    // it is heard, and has no answer for its whole patience.
-    if (relays_ && Relays::are_apart(here.host, there.host) &&
-        relays_->was_one_dead_since(Time{(now - Time{}).ns - datagram_.silence.ns * 2}))
-        return true;
-    // It may be heard, and take nothing.
-    if (network_.asks_in_vain(here.socket, there.socket, datagram_.silence, datagram_.silence * 3))
-        return true;
-    const Time heard = network_.last_heard(here.socket, there.socket);
-    if (now - heard >= datagram_.silence && was_asked(here, there)) return true;
-    // Who talks to itself has two ends, which hear each other at different times.
-    if (here.socket == there.socket &&
-        (now - network_.last_gap_end(here.socket, there.socket) <= datagram_.silence ||
-         network_.is_deaf_to_itself(here.socket, datagram_.silence, datagram_.silence * 3)))
-        return true;
-    // The first hint counts, until something is heard; what is on its way then is not an answer.
-    const Duration there_and_back = one_way_max() + one_way_max();
-    return network_.was_told_unreachable(here.socket, there.socket,
-                                         Time{(heard - Time{}).ns - there_and_back.ns},
-                                         Time{(now - Time{}).ns - hint_patience.ns});
-}
-
-bool DatagramMedium::gave_up_since(const Node& here, const Node& there, Time since) const {
-    return is_silent(here, there) ||
-           clock_.now() - network_.last_heard(here.socket, there.socket) >= datagram_.silence ||
-           network_.last_gap_end(here.socket, there.socket) > since ||
-           network_.last_told_unreachable(here.socket, there.socket) > since;
-}
-
-bool DatagramMedium::may_have_broken(const Node& here, const Node& there, Time since) const {
-    return gave_up_since(here, there, since) || gave_up_since(there, here, since);
-}
-
 Duration DatagramMedium::one_way_max() const {
-    const device::sim::LinkOptions& link = datagram_.weather.link;
-    const std::int64_t waiting = link.ns_per_kilobyte * (link.queue_bytes / 1024 + 2);
-    const Duration hop = link.delay_max + link.jitter_max + datagram_.port.refuse_max +
-                         nanoseconds(link.ns_per_kilobyte == 0 ? 0 : waiting);
-    return hop * (relays_ ? relays_->between() + 1 : 1) + milliseconds(2);
+    return networks_.one_way_max() * (relays_ ? relays_->between() + 1 : 1) + milliseconds(2);
 }
 
 void DatagramMedium::watch(device::sim::SocketId from, const device::datagram::Outgoing& outgoing,
                            const device::sim::Fate& fate) {
     const std::vector<std::byte> bytes = outgoing.copy();
-    if (sealing_) {
-        const auto envelope = envelope_of(bytes);
-        const std::uint32_t at = envelope ? wire::envelope_length(envelope->source.length) : 0;
-        const bool is_passed_on = envelope && envelope->source != network_.data_address(from);
-        if (!is_passed_on) sealing_->record().note_sent(from, std::span(bytes).subspan(at));
-    }
-    if (!show_) return;
+    const auto envelope = envelope_of(bytes);
+    const std::size_t at = envelope ? wire::envelope_length(envelope->source.length) : 0;
+    const std::span packet = std::span(bytes).subspan(at);
+    const bool is_passed_on = envelope && envelope->source != network_.data_address(from);
+    const auto first = first_sockets_.find(from);
+    if (sealing_ && !is_passed_on)
+        sealing_->record().note_sent(first == first_sockets_.end() ? from : first->second, packet);
+    if (first != first_sockets_.end() && meaning_of_packet(packet).tells_of_life) ++by_other_rails_;
+    if (show_) show(from, outgoing, fate, bytes);
+}
+
+void DatagramMedium::show(device::sim::SocketId from, const device::datagram::Outgoing& outgoing,
+                          const device::sim::Fate& fate,
+                          const std::vector<std::byte>& bytes) const {
     char packet[300];
     wire::print_packet(bytes, packet, sizeof packet);
     char line[500];
-    std::snprintf(line, sizeof line, "datagram %u:%u -> %u:%u %u bytes%s%s%s: %s",
-                  network_.data_address(from).bytes[3], port_of(network_.data_address(from)),
-                  outgoing.to.bytes[3], port_of(outgoing.to), outgoing.length,
-                  fate.lost ? " LOST" : "", fate.corruption != 0 ? " CORRUPTED" : "",
-                  fate.duplicated ? " DUPLICATED" : "", packet);
+    std::snprintf(line, sizeof line, "datagram %s -> %s %u bytes%s%s%s: %s",
+                  to_text(network_.data_address(from)).c_str(), to_text(outgoing.to).c_str(),
+                  outgoing.length, fate.lost ? " LOST" : "",
+                  fate.corruption != 0 ? " CORRUPTED" : "", fate.duplicated ? " DUPLICATED" : "",
+                  packet);
     show_(line);
 }
 
 std::uint32_t DatagramMedium::payload_min() const { return payload_of_the_shortest; }
 
-std::uint32_t DatagramMedium::payload_max() const { return datagram_.port.datagram_max; }
+std::uint32_t DatagramMedium::payload_max() const { return networks_.datagram_max(); }
 
 }  // namespace via::sim

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -10,11 +11,13 @@
 #include "base/random.hpp"
 #include "device/sim/datagram_network.hpp"
 #include "device/sim/fabric.hpp"
-#include "device/sim/stormy_weather.hpp"
+#include "sim/giving_up.hpp"
 #include "sim/model.hpp"
+#include "sim/networks.hpp"
 #include "sim/parameters.hpp"
 #include "sim/relays.hpp"
 #include "sim/sealing.hpp"
+#include "wire/envelope.hpp"
 
 namespace via::sim {
 
@@ -67,6 +70,10 @@ public:
     virtual std::uint64_t datagrams() const { return 0; }
     /// Of these and of answers to them, by relays.
     virtual std::uint64_t passed_on() const { return 0; }
+    /// Packets of paths that left by others than the first interface of their NIC.
+    virtual std::uint64_t by_other_rails() const { return 0; }
+    /// That each end of a path may ask for signs of life.
+    virtual std::uint32_t rails_max() const { return 1; }
 };
 
 /// The lossless fabric of SimDevice, in fair weather or by a carrier.
@@ -104,11 +111,16 @@ public:
     void close(Node& node) override;
     void heal() override;
     bool loses() const override { return true; }
-    bool may_give_up(const Node& here, const Node& there) const override;
+    bool may_give_up(const Node& here, const Node& there) const override {
+        return giving_up_.is_allowed(here, there, one_way_max());
+    }
     bool are_cut_off(const Node& here, const Node& there) const override {
         return relays_ && relays_->are_cut_off(here.host, there.host);
     }
-    bool may_have_broken(const Node& here, const Node& there, Time since) const override;
+    bool may_have_broken(const Node& here, const Node& there, Time since) const override {
+        return giving_up_.was_allowed(here, there, since, one_way_max()) ||
+               giving_up_.was_allowed(there, here, since, one_way_max());
+    }
     Duration one_way_max() const override;
     std::uint32_t payload_min() const override;
     std::uint32_t payload_max() const override;
@@ -118,6 +130,8 @@ public:
     }
     std::uint64_t datagrams() const override { return network_.sent(); }
     std::uint64_t passed_on() const override { return relays_ ? relays_->passed_on() : 0; }
+    std::uint64_t by_other_rails() const override { return by_other_rails_; }
+    std::uint32_t rails_max() const override { return networks_.are_several() ? networks_max : 1; }
     Time next() const override { return relays_ ? relays_->next() : Time::never(); }
     void run(Time /*end*/) override { relays_->run(); }
     bool was_flooded() const override;
@@ -129,23 +143,28 @@ public:
     }
 
 private:
+    std::unique_ptr<device::datagram::Port> open_ports(Node& node);
     void watch(device::sim::SocketId from, const device::datagram::Outgoing& outgoing,
                const device::sim::Fate& fate);
     void disturb_by_strangers(const Node& node);
     void forge(std::uint64_t pick);
     void forge_for_others(const device::sim::DatagramNetwork::Remembered& seen,
                           const wire::Envelope& envelope);
-    bool was_asked(const Node& here, const Node& there) const;
-    bool is_silent(const Node& here, const Node& there) const;
-    bool gave_up_since(const Node& here, const Node& there, Time since) const;
+    const HostAddress& any_address_of(const Node& node);
+    void show(device::sim::SocketId from, const device::datagram::Outgoing& outgoing,
+              const device::sim::Fate& fate, const std::vector<std::byte>& bytes) const;
 
     const DatagramWorld& datagram_;
     device::sim::VirtualClock& clock_;
     Random random_;
-    device::sim::StormyWeather weather_;
+    Networks networks_;
     device::sim::DatagramNetwork network_;
     std::optional<Relays> relays_;    ///< where there are two networks
     std::optional<Sealing> sealing_;  ///< where there are keys
+    GivingUp giving_up_;
+    /// Of each that is another interface's: the first one's.
+    std::map<device::sim::SocketId, device::sim::SocketId> first_sockets_;
+    std::uint64_t by_other_rails_ = 0;
     std::function<void(const char* line)> show_;
 };
 

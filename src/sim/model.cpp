@@ -7,13 +7,23 @@
 
 namespace via::sim {
 
-HostAddress address_of_host(std::uint32_t host) {
+HostAddress address_of_host(std::uint32_t host, std::uint32_t interface) {
     HostAddress address;
     address.length = 6;
     const std::uint32_t last = host + 1;
-    address.bytes = {
-        10, 0, static_cast<std::uint8_t>(last >> 8), static_cast<std::uint8_t>(last), 0x26, 0x0D};
+    address.bytes = {10,
+                     static_cast<std::uint8_t>(interface),
+                     static_cast<std::uint8_t>(last >> 8),
+                     static_cast<std::uint8_t>(last),
+                     0x26,
+                     0x0D};
     return address;
+}
+
+bool is_address_of_host(const HostAddress& address, std::uint32_t host) {
+    for (std::uint32_t interface = 0; interface < networks_max; ++interface)
+        if (address == address_of_host(host, interface)) return true;
+    return false;
 }
 
 Vi* any_vi(Node& node) {

@@ -260,13 +260,16 @@ struct Node final : nic::Attendant {
     // Of worlds of datagrams
     Time stood_still_from{};  ///< last; until:
     Time stood_still_until{};
-    device::sim::SimPort* port = nullptr;  ///< the device's, while that lives
+    std::vector<device::sim::SimPort*> ports;    ///< the device's, by interface, while that lives
+    std::vector<device::sim::SocketId> sockets;  ///< by which the network knows them, for ever
     std::uint64_t instance = 0;
-    device::sim::SocketId socket = 0;  ///< by which the network knows it, for ever
-    std::uint16_t data_port = 0;       ///< where it shall be, or its successor; 0: anywhere
+    std::uint16_t data_port = 0;  ///< where it shall be, or its successor; 0: anywhere
 };
 
-HostAddress address_of_host(std::uint32_t host);
+/// Its first interface's is that of its NICs.
+HostAddress address_of_host(std::uint32_t host, std::uint32_t interface = 0);
+/// Of any of its interfaces?
+bool is_address_of_host(const HostAddress& address, std::uint32_t host);
 /// At random; nullptr: it has none.
 Vi* any_vi(Node& node);
 

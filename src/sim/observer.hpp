@@ -21,10 +21,11 @@ struct Tally {
     std::uint64_t errors = 0;
     std::uint64_t lost = 0;
     std::uint64_t turns = 0;
-    std::uint64_t direct = 0;     ///< RDMA without frames
-    std::uint64_t pulled = 0;     ///< messages in one copy
-    std::uint64_t sealed = 0;     ///< packets that a key vouched for
-    std::uint64_t passed_on = 0;  ///< datagrams, by relays
+    std::uint64_t direct = 0;          ///< RDMA without frames
+    std::uint64_t pulled = 0;          ///< messages in one copy
+    std::uint64_t sealed = 0;          ///< packets that a key vouched for
+    std::uint64_t passed_on = 0;       ///< datagrams, by relays
+    std::uint64_t by_other_rails = 0;  ///< packets, by others than the first interface
 };
 
 class Observer {

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
-#include <utility>
 
 #include "base/random.hpp"
-#include "wire/envelope.hpp"
-#include "wire/packet.hpp"
+#include "sim/draws.hpp"
 
 namespace via::sim {
 
@@ -64,71 +62,6 @@ const char* level_name(engine::Reliability reliability) {
             return "reception";
     }
     return "?";
-}
-
-/// Chances of a link, parts of a million: none in many worlds, little in most, terrible in a few.
-std::uint32_t draw_chance(Random& random, std::uint32_t percent_of_worlds, std::uint32_t high) {
-    const bool has = random.chance(percent_of_worlds);
-    const std::uint64_t few = random.below(high / 20 + 1ULL);
-    const std::uint64_t many = random.below(high + 1ULL);
-    if (!has) return 0;
-    return static_cast<std::uint32_t>(random.chance(60) ? few : many);
-}
-
-device::sim::LinkOptions draw_link(Random& random, Duration way) {
-    device::sim::LinkOptions link;
-    const auto up_to = [&](std::int64_t ns) {
-        return nanoseconds(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(ns))));
-    };
-    link.delay_max = way;
-    link.delay_min = random.chance(50) ? nanoseconds(way.ns / 2) : nanoseconds(way.ns / 20);
-    link.jitter_max = random.chance(60) ? up_to(way.ns / 2) : nanoseconds(0);
-    if (random.chance(50)) {
-        // A packet of 1500 bytes takes a tenth to a thousandth of the way.
-        link.ns_per_kilobyte =
-            1 + static_cast<std::int64_t>(random.between(1, 100)) * way.ns / 1'500;
-        link.queue_bytes = 1'500 * static_cast<std::uint32_t>(random.between(4, 100));
-    }
-    link.loss = draw_chance(random, 70, 300'000);
-    link.burst_begin = draw_chance(random, 40, 50'000);
-    link.burst_end = static_cast<std::uint32_t>(random.between(20'000, 500'000));
-    link.duplication = draw_chance(random, 50, 200'000);
-    link.reordering = draw_chance(random, 50, 300'000);
-    link.reordering_max = up_to(4 * way.ns + 1);
-    link.corruption = draw_chance(random, 50, 100'000);
-    link.forged_unreachable = draw_chance(random, 30, 50'000);
-    if (random.chance(40)) {
-        link.fits_min = static_cast<std::uint32_t>(random.between(548, 1'500));
-        link.fits_max = link.fits_min + static_cast<std::uint32_t>(random.below(9'000));
-        if (random.chance(50)) link.fits_period = nanoseconds(20 * way.ns);
-        link.tells_length = random.chance(50);
-    }
-    return link;
-}
-
-std::vector<device::sim::Cut> draw_cuts(Random& random, std::uint32_t hosts, Duration all,
-                                        Duration longest) {
-    std::vector<device::sim::Cut> cuts;
-    for (auto n = random.below(5); n != 0; --n) {
-        const auto end = [&] {
-            return random.chance(20) ? device::sim::any_node
-                                     : static_cast<device::sim::NodeId>(random.below(hosts));
-        };
-        const Time begin{
-            static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(all.ns)))};
-        const auto length = random.below(static_cast<std::uint64_t>(longest.ns));
-        device::sim::Cut cut{end(), end(), begin,
-                             begin + nanoseconds(static_cast<std::int64_t>(length))};
-        cuts.push_back(cut);
-        std::swap(cut.from, cut.to);
-        if (random.chance(60)) cuts.push_back(cut);
-    }
-    return cuts;
-}
-
-/// How long programs work.
-Duration working_time(const Parameters& p) {
-    return nanoseconds(p.step_max.ns / 2 * p.steps / p.nics + 1);
 }
 
 /// What else a world of datagrams decides, from a stream of its own.
@@ -277,16 +210,6 @@ void draw_windows(Parameters& p) {
     p.weights.memory += static_cast<std::uint32_t>(random.between(2, 12));
 }
 
-void make_hostile(Parameters& parameters) {
-    Random random(Random(parameters.seed ^ 0xDA7A'0000'0002ULL).next());
-    DatagramWorld& world = parameters.datagram;
-    world.strangers_permille = static_cast<std::uint32_t>(random.between(100, 500));
-    world.strangers_see = static_cast<std::uint32_t>(random.between(10, 500));
-    world.strangers_forge = true;
-    parameters.weights.close = static_cast<std::uint32_t>(random.between(1, 6));
-    world.crash_percent = 50;
-}
-
 void make_calm(Parameters& parameters) {
     Random random(Random(parameters.seed ^ 0xDA7A'0000'0003ULL).next());
     DatagramWorld& world = parameters.datagram;
@@ -318,22 +241,6 @@ void make_narrow(Parameters& parameters) {
             static_cast<std::uint32_t>(random.between(longest / 2, longest));
 }
 
-/// No interface and no way is too short for a packet of the least length and that many bytes more.
-void leave_room_for(std::uint32_t more, DatagramWorld& world) {
-    const std::uint32_t least = wire::packet_length_min + more;
-    for (std::uint32_t* length : {&world.datagram_min, &world.port.datagram_max,
-                                  &world.weather.link.fits_min, &world.weather.link.fits_max})
-        *length = std::max(*length, least);
-}
-
-constexpr std::uint32_t sealed_more = 24;
-
-void draw_keys(Random& random, DatagramWorld& world) {
-    world.keys = random.chance(50) ? KeysOf::cluster : KeysOf::hosts;
-    world.packets_per_key = 64;
-    world.key_age = world.silence * static_cast<std::int64_t>(random.between(1, 20));
-}
-
 /// Keys change as often as can be; what goes through is a sealed packet of the least length.
 void make_sealed(Parameters& parameters) {
     Random random(Random(parameters.seed ^ 0xDA7A'0000'000AULL).next());
@@ -343,96 +250,6 @@ void make_sealed(Parameters& parameters) {
     world.strangers_see = std::max(world.strangers_see, 100U);
     draw_keys(random, world);
     leave_room_for(sealed_more, world);
-}
-
-Duration draw_below(Random& random, Duration end) {
-    return nanoseconds(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(end.ns))));
-}
-
-/// Programs work for so long, and wait for each other as long as they need for that.
-void work_for(Duration all, Parameters& p) {
-    p.step_max = nanoseconds(all.ns * 2 * p.nics / p.steps + 200);
-    p.listen_max = std::max(p.listen_max, p.step_max * 60);
-    p.request_max = std::max(p.request_max, p.step_max * 120);
-}
-
-/// Whenever, and several at once.
-std::vector<RelayDeath> draw_deaths(Random& random, const Parameters& p) {
-    const DatagramWorld& world = p.datagram;
-    std::vector<RelayDeath> deaths;
-    for (auto n = random.below(5); n != 0; --n) {
-        RelayDeath death;
-        death.relay = static_cast<std::uint32_t>(random.below(world.relays.count));
-        death.begin = Time{} + draw_below(random, working_time(p));
-        death.end = death.begin + draw_below(random, world.silence * 2);
-        death.ending =
-            random.chance(50) ? device::sim::Ending::silent : device::sim::Ending::closed;
-        death.for_good = random.chance(20);
-        deaths.push_back(death);
-    }
-    return deaths;
-}
-
-/// Never both, and time enough between to find the way that works.
-std::vector<RelayDeath> draw_deaths_by_turns(Random& random, const Parameters& p) {
-    const Duration silence = p.datagram.silence;
-    std::vector<RelayDeath> deaths;
-    Time now{};
-    while (true) {
-        RelayDeath death;
-        death.relay = static_cast<std::uint32_t>(random.below(p.datagram.relays.count));
-        death.begin = now + silence + draw_below(random, silence * 2);
-        death.end = death.begin + draw_below(random, silence * 3);
-        death.ending =
-            random.chance(50) ? device::sim::Ending::silent : device::sim::Ending::closed;
-        if (death.begin > Time{} + working_time(p)) return deaths;
-        now = death.end;
-        deaths.push_back(death);
-    }
-}
-
-/// Nothing goes wrong but that.
-void make_steady(Random& random, Parameters& p) {
-    DatagramWorld& world = p.datagram;
-    const Duration way = world.weather.link.delay_max;
-    world.weather = {};
-    world.weather.link.delay_min = world.weather.link.delay_max = way;
-    world.port.receive_room = std::max(world.port.receive_room, 212'992U);
-    world.length_changes_permille = world.pauses_permille = 0;
-    world.strangers_permille = world.strangers_see = 0;
-    // Two probe timeouts of the whole way find the other one, and then its peer has to.
-    world.silence =
-        std::max(milliseconds(60), way * 300) * static_cast<std::int64_t>(random.between(1, 3));
-    work_for(world.silence * static_cast<std::int64_t>(random.between(5, 15)), p);
-}
-
-/// One or two between two networks.
-void make_relays(Parameters& p) {
-    Random random(Random(p.seed ^ 0xDA7A'0000'000CULL).next());
-    DatagramWorld& world = p.datagram;
-    RelayedWorld& relays = world.relays;
-    relays.count = static_cast<std::uint32_t>(random.between(1, relays_max));
-    relays.in_a_row = relays.count > 1 && random.chance(30);
-    relays.steady = relays.count > 1 && !relays.in_a_row && random.chance(50);
-    const bool has_keys = random.chance(25);
-    if (relays.steady) {
-        make_steady(random, p);
-        relays.deaths = draw_deaths_by_turns(random, p);
-    } else {
-        world.silence = world.silence * (relays.in_a_row ? 3 : 2);  // as long as the way
-        if (random.chance(40)) make_hostile(p);
-        if (random.chance(50))
-            work_for(world.silence * static_cast<std::int64_t>(random.between(2, 8)), p);
-        const Duration longest = random.chance(50) ? world.weather.link.delay_max * 20
-                                                   : nanoseconds(world.silence.ns * 3 / 2);
-        world.weather.cuts.clear();
-        if (random.chance(50))
-            world.weather.cuts =
-                draw_cuts(random, world.hosts + 2 * relays.count, working_time(p), longest);
-        relays.deaths = draw_deaths(random, p);
-    }
-    if (has_keys) draw_keys(random, world);
-    leave_room_for(wire::envelope_length(6) + (has_keys ? sealed_more : 0), world);
 }
 
 /// A NIC of the laboratory takes tens of microseconds for a message.
@@ -514,10 +331,29 @@ Parameters draw_parameters(std::uint64_t seed, WorldKind kind) {
     if (kind == WorldKind::lab) make_lab(p);
     if (kind == WorldKind::sealed) make_sealed(p);
     if (kind == WorldKind::relays) make_relays(p);
+    if (kind == WorldKind::rails) make_rails(p);
     return p;
 }
 
 namespace {
+
+std::string to_text(const RailedWorld& rails) {
+    std::string text = "networks=" + std::to_string(1 + rails.others.size()) + " interfaces=";
+    for (const auto& interfaces : rails.interfaces) {
+        if (&interfaces != &rails.interfaces.front()) text += '/';
+        for (const std::uint32_t network : interfaces) text += std::to_string(network);
+    }
+    for (const OtherNetwork& other : rails.others) {
+        const device::sim::LinkOptions& link = other.weather.link;
+        text += " way=" + std::to_string(link.delay_max.ns) +
+                "ns wire=" + std::to_string(link.ns_per_kilobyte) +
+                "ns/KiB loss=" + std::to_string(link.loss) +
+                " longest=" + std::to_string(other.datagram_max) +
+                " cuts=" + std::to_string(other.weather.cuts.size());
+    }
+    return text + (rails.steady ? " steady" : "") + (rails.routed ? " routed" : "") +
+           (rails.keys_everywhere ? " " : " few keys ");
+}
 
 std::string to_text(const DatagramWorld& world) {
     const device::sim::LinkOptions& link = world.weather.link;
@@ -546,6 +382,7 @@ std::string to_text(const DatagramWorld& world) {
         result += "relays=" + std::to_string(relays.count) + (relays.in_a_row ? " in a row" : "") +
                   (relays.steady ? " steady" : "") +
                   " deaths=" + std::to_string(relays.deaths.size()) + " ";
+    if (const RailedWorld& rails = world.rails; !rails.interfaces.empty()) result += to_text(rails);
     if (world.keys == KeysOf::nobody) return result;
     return result + std::string(world.keys == KeysOf::cluster ? "keys=cluster/" : "keys=hosts/") +
            std::to_string(world.packets_per_key) + "/" + std::to_string(world.key_age.ns) + "ns ";

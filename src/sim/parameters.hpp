@@ -71,6 +71,32 @@ struct RelayedWorld {
     std::vector<RelayDeath> deaths;
 };
 
+constexpr std::uint32_t networks_max = 3;
+
+/// Besides the first one, whose weather and length are the world's.
+struct OtherNetwork {
+    device::sim::StormyOptions weather;
+    std::uint32_t datagram_max = 0;
+};
+
+/// Of worlds whose hosts have interfaces in several networks.
+struct RailedWorld {
+    /// By host, the network of each interface; the first one is that of its NICs' addresses. Empty:
+    /// all are in one network.
+    std::vector<std::vector<std::uint32_t>> interfaces;
+    std::vector<OtherNetwork> others;
+    bool routed = false;  ///< from one network to another, too
+    /// One network always works, and nothing else goes wrong: who met by two parts for nothing.
+    bool steady = false;
+    /// Where each host has a key: is it known at all of its addresses?
+    bool keys_everywhere = true;
+};
+
+/// By which the weather of such a world knows an interface.
+constexpr device::sim::NodeId number_of_interface(std::uint32_t host, std::uint32_t interface) {
+    return host * networks_max + interface;
+}
+
 /// Of worlds of datagrams.
 struct DatagramWorld {
     std::uint32_t hosts = 1;  ///< NICs beyond are further processes of these
@@ -91,6 +117,7 @@ struct DatagramWorld {
     std::uint64_t packets_per_key = 0;
     Duration key_age{};
     RelayedWorld relays;
+    RailedWorld rails;
 };
 
 struct Parameters {
@@ -133,9 +160,9 @@ struct Parameters {
 /// the latter with more of something: strangers who see all traffic and forge data, with much
 /// coming and going at the same ports; weather in which nothing may be sent for nothing; ways that
 /// become narrower while messages longer than a packet are under way; keys for the wire, and
-/// strangers who try all that they can without one; relays between two networks, which die. Of the
-/// former with the pace
-/// of NICs that take their time: a carrier brings the frames (World).
+/// strangers who try all that they can without one; relays between two networks, which die; hosts
+/// in several networks, whose cables are cut and repaired. Of the former with the pace of NICs that
+/// take their time: a carrier brings the frames (World).
 enum class WorldKind : std::uint8_t {
     lossless,
     datagram,
@@ -144,11 +171,12 @@ enum class WorldKind : std::uint8_t {
     narrow,
     lab,
     sealed,
-    relays
+    relays,
+    rails
 };
 /// By kind.
-constexpr const char* world_kind_names[] = {"lossless", "datagram", "hostile", "calm",
-                                            "narrow",   "lab",      "sealed",  "relays"};
+constexpr const char* world_kind_names[] = {"lossless", "datagram", "hostile", "calm", "narrow",
+                                            "lab",      "sealed",   "relays",  "rails"};
 std::optional<WorldKind> world_kind_of(std::string_view name);
 
 /// The same seed and kind, the same parameters. A lossless world is the same whatever is added to

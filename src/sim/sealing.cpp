@@ -60,11 +60,14 @@ std::unique_ptr<device::datagram::Port> Sealing::seal(
                    datagram::make_cluster_key(*crypto, key_of(which), secure.keys.emplace_back());
     } else {
         good = datagram::make_own_key(*crypto, key_of(host), secure.keys.emplace_back());
-        for (std::uint32_t other = 0; other < world_.hosts; ++other) {
-            datagram::PinnedKey& pinned = secure.hosts.emplace_back();
-            pinned.host = datagram::number_of(address_of_host(other));
-            good = good && crypto->public_key(key_of(other), pinned.key);
-        }
+        const std::uint32_t interfaces =
+            world_.rails.interfaces.empty() || !world_.rails.keys_everywhere ? 1 : networks_max;
+        for (std::uint32_t interface = 0; interface < interfaces; ++interface)
+            for (std::uint32_t other = 0; other < world_.hosts; ++other) {
+                datagram::PinnedKey& pinned = secure.hosts.emplace_back();
+                pinned.host = datagram::number_of(address_of_host(other, interface));
+                good = good && crypto->public_key(key_of(other), pinned.key);
+            }
     }
     VIA_ASSERT(good);
     auto sealed = std::make_unique<datagram::SecurePort>(std::move(port), std::move(crypto),

@@ -123,7 +123,7 @@ void Workload::stop_listening(Node& node, std::size_t index) {
         // A requester that has died meanwhile has no address any more.
         const bool known =
             asking != nullptr && listener.remote.length == 8 &&
-            (listener.remote_host == address_of_host(asking->node->host) || !asking->node->alive);
+            (is_address_of_host(listener.remote_host, asking->node->host) || !asking->node->alive);
         expect("ConnectWait's address", known ? Status::success : Status::invalid_parameter,
                Status::success);
         node.offers.push_back(offer);

@@ -71,7 +71,7 @@ Node& World::make_node(std::uint32_t host, std::uint16_t data_port) {
 
 bool World::is_of_this_world(const HostAddress& address) const {
     for (std::uint32_t host = 0; host < parameters_.nics; ++host)
-        if (address == address_of_host(host)) return true;
+        if (is_address_of_host(address, host)) return true;
     return false;
 }
 
@@ -178,7 +178,7 @@ void World::close(Node& node) {
     medium_->close(node);
     workload_.decline_all(node);
     node.nic.close();
-    node.port = nullptr;
+    node.ports.clear();
     observer_.look(node, Cause::disconnect, nullptr);
     workload_.disconnect_all(node);  // receives of VIs that never were connected
     workload_.take_all(node);
@@ -256,7 +256,7 @@ void World::look_at_idleness() {
     const auto questions =
         static_cast<std::uint64_t>(silence.ns / device::datagram::try_longest.ns) + 10;
     advance_until(clock_.now() + silence);
-    if (medium_->datagrams() - before > ends * 10 + asking * 2 * questions)
+    if (medium_->datagrams() - before > ends * 10 * medium_->rails_max() + asking * 2 * questions)
         observer_.tell(Called{"an idle network", Status::not_done, Status::success});
 }
 
@@ -330,6 +330,7 @@ Report World::run() {
     report.tally.turns = turns_;
     report.tally.sealed = medium_->sealed_packets();
     report.tally.passed_on = medium_->passed_on();
+    report.tally.by_other_rails = medium_->by_other_rails();
     for (const auto& node : model_.nodes) {
         report.tally.direct += node->counters.get(Counter::direct_transfers);
         report.tally.pulled += node->counters.get(Counter::messages_pulled);

@@ -185,5 +185,39 @@ TEST(World, worlds_with_relays_are_good_and_say_the_same_again) {
     }
 }
 
+TEST(World, worlds_with_rails_are_good_and_say_the_same_again) {
+    const auto run_rails = [](std::uint64_t seed) {
+        return World(draw_parameters(seed, WorldKind::rails), false, {}, crypto).run();
+    };
+    Tally sum;
+    std::uint32_t routed = 0;
+    std::uint32_t steady = 0;
+    std::uint32_t with_keys = 0;
+    std::size_t cuts = 0;
+    for (std::uint64_t seed = 1000; seed < 1030; ++seed) {
+        const DatagramWorld world = draw_parameters(seed, WorldKind::rails).datagram;
+        routed += world.rails.routed ? 1 : 0;
+        steady += world.rails.steady ? 1 : 0;
+        with_keys += world.keys != KeysOf::nobody ? 1 : 0;
+        cuts += world.weather.cuts.size();
+        for (const OtherNetwork& other : world.rails.others) cuts += other.weather.cuts.size();
+        const Report report = run_rails(seed);
+        EXPECT_TRUE(report.good())
+            << report.violation << "\nagain: ./dev sim --medium rails --seed " << seed;
+        sum.messages += report.tally.messages;
+        sum.by_other_rails += report.tally.by_other_rails;
+        sum.lost += report.tally.lost;
+    }
+    EXPECT_EQ(run_rails(1000).trace_hash, run_rails(1000).trace_hash);
+    EXPECT_GT(sum.messages, 1'000U);
+    EXPECT_GT(sum.by_other_rails, 10'000U);
+    EXPECT_GT(sum.lost, 50U) << "where all cables are cut";
+    EXPECT_GT(cuts, 100U);
+    for (const std::uint32_t worlds : {routed, steady, with_keys}) {
+        EXPECT_GT(worlds, 2U);
+        EXPECT_LT(worlds, 20U);
+    }
+}
+
 }  // namespace
 }  // namespace via::sim::world_test

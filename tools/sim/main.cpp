@@ -250,7 +250,9 @@ int read_and_run(int argc, char** argv) {
            "over datagrams in any weather, among strangers who see and forge (hostile), "
            "where nothing is lost (calm), or where ways become narrower under long messages "
            "(narrow), or sealed by keys, among strangers who try all that they can without one "
-           "(sealed), or over relays that die (relays); or network interfaces of the laboratory, a "
+           "(sealed), or over relays that die (relays), or between hosts of several networks, "
+           "whose "
+           "cables are cut and repaired (rails); or network interfaces of the laboratory, a "
            "design by each seed (lab) "
            "(lossless)")
         ->check(CLI::IsMember(std::vector<std::string>(std::begin(via::sim::world_kind_names),
@@ -289,7 +291,7 @@ int read_and_run(int argc, char** argv) {
                                options.seed);
         return exit_trouble;
     }
-    if (options.medium == "sealed" || options.medium == "relays") {
+    if (options.medium == "sealed" || options.medium == "relays" || options.medium == "rails") {
         if (const auto library = via::secure::load_libcrypto(); !library) {
             via::console::complain("via-sim: worlds with keys want OpenSSL's library: {}",
                                    library.error());

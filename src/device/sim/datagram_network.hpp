@@ -52,6 +52,9 @@ public:
     DatagramNetwork(VirtualClock& clock, Weather& weather) : clock_(clock), weather_(weather) {}
 
     VirtualClock& clock() { return clock_; }
+    const VirtualClock& clock() const { return clock_; }
+    /// Its number to the weather; a host that was not known yet has the next one from now on.
+    NodeId host_of(const HostAddress& address);
 
     // Ports ---------------------------------------------------------------------------------------
     /// `data_port` 0: one that nobody had yet. Another one may be that of a port that is closed:
@@ -172,7 +175,6 @@ private:
     Meaning meaning(std::span<const std::byte> bytes) const {
         return reader_ ? reader_(bytes) : Meaning{};
     }
-    NodeId host_of(const HostAddress& address);
     Endpoint end_of(const HostAddress& address);
     const Socket* owner_of(const Endpoint& end) const;
     bool is_silent(NodeId host) const;
