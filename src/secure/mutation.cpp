@@ -20,6 +20,7 @@ const char* to_string(Mutation mutation) {
                                      "forgive_forgeries",
                                      "begin_numbers_anew",
                                      "keep_old_key",
+                                     "age_unheard",
                                      "skip_prologue",
                                      "forget_transcript",
                                      "skip_shared_key",

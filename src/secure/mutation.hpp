@@ -20,6 +20,7 @@ enum class Mutation : std::uint8_t {
     forgive_forgeries,     ///< forged packets wear no key out
     begin_numbers_anew,    ///< behind the last one
     keep_old_key,          ///< however old it is
+    age_unheard,           ///< keys change though the peer hears nothing
     // The handshake
     skip_prologue,          ///< what both ends know besides does not go in
     forget_transcript,      ///< what was sealed does not go into what follows

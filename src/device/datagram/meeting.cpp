@@ -495,7 +495,8 @@ void Meeting::on_joining_hello(const Incoming& in, std::uint64_t connection,
                                const wire::Hello& hello, Time now) {
     Path* const first = paths_.by_ours(hello.attempt);
     if (first == nullptr || first->stage != Path::Stage::up || first->is_rail_of_another() ||
-        first->asked_by_us || first->instance != hello.offer.instance) {
+        first->asked_by_us ||
+        (first->instance != hello.offer.instance && !mutated(Mutation::join_any_instance))) {
         ++totals_.old_hello;
         return;
     }
@@ -526,7 +527,7 @@ bool Meeting::goes_on_without(Path& rail, Time now) {
                now < other->last_heard + silence && now < other->suspected_until;
     });
     if (another) rail.is_mute = true;
-    return another;
+    return another && !mutated(Mutation::end_with_one_rail);
 }
 
 // Ends --------------------------------------------------------------------------------------------

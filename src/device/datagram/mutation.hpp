@@ -25,6 +25,10 @@ enum class Mutation : std::uint8_t {
     double_report,                ///< an acknowledged frame is reported again
     give_up_unasked,              ///< who stood still counts that as its peers' silence
     end_at_the_last_part,         ///< with that a frame is whole, whatever parts of it are missing
+    end_with_one_rail,            ///< what goes over several networks is over when one is
+    stay_mute,                    ///< a rail that was silent once counts as silent for ever
+    keep_what_was_left,           ///< what was under way on a rail that is left is not sent again
+    join_any_instance,            ///< who has seen a path's identifier may add a rail to it
     // Of the fast path, which stays on with these.
     take_common_out_of_order,  ///< a common packet's frame is handed up whichever it is
     take_run_uncounted,        ///< of the frames behind the first of a run none had its turn

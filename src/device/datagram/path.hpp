@@ -188,7 +188,7 @@ struct Path : AckLink, WaitLink, PartsLink {
     void heard(Time now) {
         last_heard = now;
         suspected_until = over_since = Time::never();
-        is_mute = false;
+        is_mute = is_mute && mutated(Mutation::stay_mute);
     }
 
     bool is_rail_of_another() const { return first != this; }

@@ -641,7 +641,7 @@ TEST_F(SealedRails, ACableThatIsMendedAfterManyLivesOfAKeyIsUsedAgain) {
     open();
     meet();
     for (Cable& cable : cables) cable.ns_per_byte = 10;
-    for (const std::uint8_t cut : {1, 0})
+    for (const unsigned cut : {1U, 0U})
         for (const bool both_ways : {true, false}) {
             SCOPED_TRACE(std::to_string(cut) + (both_ways ? "" : ", one way"));
             drop = [&](const Datagram& datagram) {

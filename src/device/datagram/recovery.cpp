@@ -214,7 +214,7 @@ void Recovery::on_probe_timeout(Path& path, Time now) {
 void Recovery::leave_rail(Path& path) {
     path.sent.give_up_all([&](std::uint64_t number, const SentPacket& packet) {
         if (!packet.asks_only && !packet.length_probe) ++path.counts.packets_lost;
-        on_lost(path, number, packet);
+        if (!mutated(Mutation::keep_what_was_left)) on_lost(path, number, packet);
     });
     path.loss_time = Time::never();
     outbox_.ping(path);

@@ -271,7 +271,7 @@ std::uint32_t SecurePort::seal(const Outgoing& out, wire::PacketKind kind, Room 
         Bytes(body.bytes, body.length), packet.subspan(body.at + body.length)};
     std::uint64_t number = 0;
     const bool is_heard = !session->doubted || burst_began_ - *session->doubted >= doubt_memory;
-    if (is_heard) session->sealing->note(burst_began_);
+    if (is_heard || mutated(secure::Mutation::age_unheard)) session->sealing->note(burst_began_);
     if (!session->sealing->seal(to.first(wire::packet_prefix_length), plain,
                                 to.subspan(sealed::text, out.length + overhead - sealed::text),
                                 number))
