@@ -108,7 +108,8 @@ void Connections::lose(Vi& vi) {
         vi.events |= Vi::lost_descriptors;
     leave(vi, ViState::error);
     completions_.flush(vi);
-    completions_.news().report(vi, ErrorCode::connection_lost);
+    if (!mutated(Mutation::lose_silently))
+        completions_.news().report(vi, ErrorCode::connection_lost);
     counters_.add(Counter::connections_lost);
 }
 

@@ -24,6 +24,7 @@ const char* to_string(Mutation mutation) {
                                      "write_past_window_end",
                                      "repeat_what_is_gone",
                                      "take_broken_message",
+                                     "lose_silently",
                                      "send_small_past_reads",
                                      "send_small_without_credit",
                                      "send_small_too_little",

@@ -23,6 +23,7 @@ enum class Mutation : std::uint8_t {
     write_past_window_end,            ///< a message that was begun goes on when its window ended
     repeat_what_is_gone,              ///< lost frames are filled from buffers given back
     take_broken_message,              ///< an unreliable VI does not look for gaps
+    lose_silently,                    ///< nobody is told of a connection that is lost
     // Of the fast path, which stays on with these.
     send_small_past_reads,       ///< a message in one call is done before an RDMA read before it
     send_small_without_credit,   ///< it uses none up

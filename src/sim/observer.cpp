@@ -115,6 +115,7 @@ void Observer::join(Vi& vi) {
     if (vi.state != ViState::connect_pending ||
         (now != ViState::connected && now != ViState::error))
         return;
+    joined_ = true;
     Connection* connection = model_.accepted(vi);
     if (connection == nullptr) {
         if (Connection* met = model_.met(vi)) {

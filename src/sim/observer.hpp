@@ -59,6 +59,8 @@ public:
     void close_target(Node& node, std::size_t index);
 
     const Tally& tally() const { return tally_; }
+    /// Was a request found accepted since it was last asked?
+    bool has_joined() { return std::exchange(joined_, false); }
 
 private:
     void close(const Opened& opened);
@@ -90,6 +92,7 @@ private:
     /// RDMA writes whose bytes are there, found by this look and not told yet; by number.
     std::vector<Target*> landed_;
     Tally tally_;
+    bool joined_ = false;
 };
 
 }  // namespace via::sim

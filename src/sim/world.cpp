@@ -223,6 +223,22 @@ bool World::sends_under_way() const {
     return false;
 }
 
+/// Who waits for credits gets receives for what was sent to it.
+void World::feed_all() {
+    if (parameters_.credit_percent == 0) return;
+    for (auto& node : model_.nodes) {
+        ask_again(*node);
+        if (node->alive) workload_.feed(*node);
+    }
+}
+
+/// Whose request is accepted only now had no receives so far.
+bool World::advance_and_feed() {
+    if (!advance(false)) return false;
+    if (observer_.has_joined()) feed_all();
+    return true;
+}
+
 void World::advance_until(Time end) {
     while (!checkers_.failed() && clock_.now() < end && advance(false)) {
     }
@@ -234,7 +250,7 @@ void World::settle(Time end) {
     const Duration settled = medium_->silence() * 3;
     Time quiet_from = clock_.now();
     while (!checkers_.failed() && clock_.now() < end && clock_.now() - quiet_from < settled) {
-        if (!advance(false)) return;
+        if (!advance_and_feed()) return;
         if (sends_under_way()) quiet_from = clock_.now();
     }
     look_at_idleness();
@@ -262,17 +278,15 @@ void World::look_at_idleness() {
 
 void World::rest() {
     medium_->heal();
-    if (parameters_.credit_percent != 0)
-        for (auto& node : model_.nodes) {
-            ask_again(*node);
-            if (node->alive) workload_.feed(*node);
-        }
+    observer_.has_joined();
+    feed_all();
     const Duration bound = patience();
     const Time end = clock_.now() + bound + bound;
     observer_.tell(Stopped{bound});
     const bool rests = medium_->silence() == Duration{};
     if (rests) {
-        advance_until(end);
+        while (!checkers_.failed() && clock_.now() < end && advance_and_feed()) {
+        }
     } else {
         settle(end);
     }

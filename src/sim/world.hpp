@@ -44,6 +44,8 @@ private:
     Node& make_node(std::uint32_t host, std::uint16_t data_port = 0);
     bool is_of_this_world(const HostAddress& address) const;
     bool advance(bool working);
+    bool advance_and_feed();
+    void feed_all();
     void advance_until(Time end);
     void ask_again(const Node& node);
     void ask(Node& node);

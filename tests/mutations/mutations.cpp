@@ -112,6 +112,7 @@ constexpr Broken table[] = {
     {engine::Mutation::repeat_what_is_gone, 400, "bytes"},
     {engine::Mutation::reach_beyond_window, 20, "bytes", Worlds::lossless, 70'000'120},
     {engine::Mutation::take_broken_message, 40, "state"},
+    {engine::Mutation::lose_silently, 40, "state"},
     // The fast paths, in worlds that take them.
     {engine::Mutation::send_small_past_reads, 40, "completion", Worlds::lossless, 20'000'306},
     {engine::Mutation::send_small_without_credit, 40, "state", Worlds::lossless, 20'000'306},
@@ -146,6 +147,7 @@ constexpr Broken table[] = {
     // Relays, among strangers who forge envelopes; and where one relay always lives.
     {relay::Mutation::pass_on_for_anyone, 40, "state", Worlds::relays, 40},
     {relay::Mutation::stay_on_dead_way, 40, "state", Worlds::relays},
+    {datagram::Mutation::wait_without_end, 40, "state", Worlds::relays},
     // Several networks, of which one always works or none.
     {datagram::Mutation::end_with_one_rail, 40, "state", Worlds::rails},
     {datagram::Mutation::stay_mute, 40, "state", Worlds::rails, 180},

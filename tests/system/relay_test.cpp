@@ -159,15 +159,21 @@ INSTANTIATE_TEST_SUITE_P(Each, OverARelayBy,
 TEST_F(OverARelay, CommandsTellOfIt) {
     Stream stream(split.networks(), split.wants());
     stream.flows(50);
-    const std::string stat = said_by(VIA_COMMAND " stat");
+    // Each namespace is a host, with counters of its own.
+    const auto on_host = [&](int host, const std::string& arguments) {
+        return "ip netns exec " + split.networks().name(host) + " " VIA_COMMAND " " + arguments;
+    };
     const std::string relay = Split::address(0, 0) + ":9742";
-    EXPECT_TRUE(has(stat, "NIC relay:" + relay + "+" + Split::address(1, 0) + ":9742")) << stat;
-    EXPECT_TRUE(has(stat, "  relayed_datagrams ")) << stat;
-    EXPECT_TRUE(has(stat, ": " + Split::address(0) + " to " + Split::address(1) + ", ")) << stat;
-    EXPECT_TRUE(has(stat, " over relay " + relay + ", round trip ")) << stat;
-    EXPECT_TRUE(has(said_by(VIA_COMMAND " stat --json"), R"("over":")" + relay + '"'));
-    const std::string ask = "ip netns exec " + split.networks().name(0) + " " VIA_COMMAND " info " +
-                            split.wants(",silence=1000").nic + " --peer " + Split::address(1);
+    const std::string relays = said_by(on_host(2, "stat"));
+    EXPECT_TRUE(has(relays, "NIC relay:" + relay + "+" + Split::address(1, 0) + ":9742")) << relays;
+    EXPECT_TRUE(has(relays, "  relayed_datagrams ")) << relays;
+    EXPECT_TRUE(has(relays, ": " + Split::address(0) + " to " + Split::address(1) + ", "))
+        << relays;
+    const std::string ends = said_by(on_host(0, "stat"));
+    EXPECT_TRUE(has(ends, " over relay " + relay + ", round trip ")) << ends;
+    EXPECT_TRUE(has(said_by(on_host(0, "stat --json")), R"("over":")" + relay + '"'));
+    const std::string ask =
+        on_host(0, "info " + split.wants(",silence=1000").nic + " --peer " + Split::address(1));
     std::string text = said_by(ask);
     EXPECT_TRUE(has(text, ", over " + relay + ": the host answers")) << text;
     EXPECT_TRUE(has(text, "\n  over  " + relay + "\n")) << text;

@@ -24,6 +24,7 @@ const char* to_string(Mutation mutation) {
                                      "ignore_window",
                                      "skip_address_check",
                                      "double_report",
+                                     "wait_without_end",
                                      "give_up_unasked",
                                      "end_at_the_last_part",
                                      "end_with_one_rail",

@@ -23,6 +23,7 @@ enum class Mutation : std::uint8_t {
     ignore_window,                ///< neither window nor receive room bounds what is sent
     skip_address_check,           ///< a path's packet is taken from anywhere
     double_report,                ///< an acknowledged frame is reported again
+    wait_without_end,             ///< nobody is silent for too long
     give_up_unasked,              ///< who stood still counts that as its peers' silence
     end_at_the_last_part,         ///< with that a frame is whole, whatever parts of it are missing
     end_with_one_rail,            ///< what goes over several networks is over when one is

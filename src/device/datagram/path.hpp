@@ -41,7 +41,8 @@ constexpr std::uint32_t frame_length_of(std::uint32_t packet_length) {
 /// With peers that say nothing.
 struct Patience {
     explicit Patience(Duration with_silence)
-        : silence(with_silence), question{with_silence.ns / silence_parts} {}
+        : silence(mutated(Mutation::wait_without_end) ? seconds(3600) : with_silence),
+          question{with_silence.ns / silence_parts} {}
     Duration silence;   ///< that ends a path
     Duration question;  ///< after which its peer is asked
 };

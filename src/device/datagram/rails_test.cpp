@@ -439,7 +439,7 @@ TEST_F(Rails, WhateverBecomesOfOneCableAtATimeNothingIsLostOrDoubled) {
 }
 
 TEST_F(CrossedRails, WhoAsksByTheOtherNetworkBeforeItIsMetFindsThePathThatIsThere) {
-    for (const std::uint64_t of_b : {1000, 1002}) {
+    for (const std::uint64_t of_b : {1000U, 1002U}) {
         SCOPED_TRACE(of_b);
         open_crossed(1001, of_b);
         cables[1].is_cut = true;
@@ -472,7 +472,7 @@ TEST_F(CrossedRails, WhoAsksByTheOtherNetworkAfterItIsMetFindsThePathThatIsThere
 }
 
 TEST_F(CrossedRails, WhoAskEachOtherAtOnceAreConnected) {
-    for (const std::uint64_t of_b : {1000, 1002}) {
+    for (const std::uint64_t of_b : {1000U, 1002U}) {
         SCOPED_TRACE(of_b);
         open_crossed(1001, of_b);
         ask_b();

@@ -95,6 +95,12 @@ void Target::step(Where where) {
     }
 }
 
+bool Target::wait(VIP_ULONG timeout_ms, Where where) {
+    const auto outcome = end_.wait_received(timeout_ms, where);
+    if (outcome) take(*outcome, where);
+    return outcome.has_value();
+}
+
 void Target::take(const Outcome& outcome, Where where) {
     require(outcome.slot == (taken_ + failed_) % end_.wants().receives,
             "descriptors come back in the order of posting", where);

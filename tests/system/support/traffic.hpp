@@ -61,6 +61,8 @@ public:
     Target(End& end, Operation operation, TrafficPage& page);
     /// Never blocks, and returns even while more arrives all the time.
     void step(Where where = Where::current());
+    /// Takes one, for which it sleeps at most that long. False: nothing came.
+    bool wait(VIP_ULONG timeout_ms, Where where = Where::current());
     bool over() const { return failed_ != 0; }
     std::uint64_t taken() const { return taken_; }
     std::uint64_t failed() const { return failed_; }
