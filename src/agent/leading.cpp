@@ -132,6 +132,7 @@ void Waiters::lead(Waiter& waiter, Time deadline) {
     const Time begin = clock_now();
     const std::uint64_t polls = program_polls();
     const bool slept = sleep_on(waiter, wait_set, deadline);
+    waiter.slept_out = clock_now() >= deadline;
     waiter.stands_by = program_polled(polls, begin);
     if (waiter.stands_by) progress_.program_stood_still();
     waiter.still_periods = 0;

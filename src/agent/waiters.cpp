@@ -32,9 +32,10 @@ struct PollsForWait {
 /// Empty polls before a call is listed, and again before it goes to sleep: an answer that is on
 /// its way costs no wake-up, nor do the parts of a long one.
 constexpr int polls_before_sleep = 100;
-/// Strangers are not to decide how long a leader polls: one that hears them polls less, and rests
-/// before it listens again, so that many of their packets cost one wake-up.
-constexpr int polls_after_strangers = 10;
+/// Nothing is on its way where no peer woke the leader, but strangers or the clock.
+constexpr int polls_for_nobody = 10;
+/// Strangers are not to decide how long a leader polls: one that hears them rests before it listens
+/// again, so that many of their packets cost one wake-up.
 constexpr Duration rest_after_strangers = microseconds(200);
 /// Polls before it looks at the clock again, however much there is to do for others.
 constexpr int polls_max = 10'000;
@@ -202,10 +203,11 @@ bool Waiters::wait(const Condition& condition, Time deadline) {
     bool result = false;
     while (!ending_.leaving.load()) {
         waiter.word.exchange(0);  // sees what the one who set it saw
-        result = waiter.stands_by ? condition.ready(condition.subject)
-                                  : poll_for(condition, waiter.strangers.hears_strangers()
-                                                            ? polls_after_strangers
-                                                            : polls_before_sleep);
+        result = waiter.stands_by
+                     ? condition.ready(condition.subject)
+                     : poll_for(condition, waiter.slept_out || waiter.strangers.hears_strangers()
+                                               ? polls_for_nobody
+                                               : polls_before_sleep);
         if (result || ending_.closing.load() || clock_now() >= deadline) break;
         if (!leads(waiter)) {
             sleep_on_own(waiter.word, deadline);

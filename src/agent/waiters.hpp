@@ -81,6 +81,7 @@ private:
         PollWatch poll_watch;     ///< while it stands by
         int still_periods = 0;    ///< then, in which the program did not
         StrangerWatch strangers;  ///< as leader
+        bool slept_out = false;   ///< as leader: the last sleep ended when its time was over
     };
     struct WaitSet;
 

@@ -100,7 +100,7 @@ void draw_cuts_by_turns(Random& random, const Parameters& p, DatagramWorld& worl
     }
 }
 
-void make_steady(Random& random, Parameters& p) {
+void make_rails_steady(Random& random, Parameters& p) {
     DatagramWorld& world = p.datagram;
     for (std::uint32_t network = 0; network <= world.rails.others.size(); ++network)
         calm(world, weather_of(world, network));
@@ -140,7 +140,7 @@ void make_rails(Parameters& p) {
     draw_networks(random, networks, world);
     const bool has_keys = random.chance(30);
     if (rails.steady) {
-        make_steady(random, p);
+        make_rails_steady(random, p);
     } else {
         make_stormy(random, p);
         rails.keys_everywhere = random.chance(80);

@@ -147,7 +147,7 @@ constexpr Broken table[] = {
     // Relays, among strangers who forge envelopes; and where one relay always lives.
     {relay::Mutation::pass_on_for_anyone, 40, "state", Worlds::relays, 40},
     {relay::Mutation::stay_on_dead_way, 40, "state", Worlds::relays},
-    {datagram::Mutation::wait_without_end, 40, "state", Worlds::relays},
+    {datagram::Mutation::wait_without_end, 40, "liveness", Worlds::relays},
     // Several networks, of which one always works or none.
     {datagram::Mutation::end_with_one_rail, 40, "state", Worlds::rails},
     {datagram::Mutation::stay_mute, 40, "state", Worlds::rails, 180},
