@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "lab/study/bench.hpp"
@@ -19,6 +22,12 @@ double compulsory(const Missed& of) {
 }
 /// Percent of look-ups that miss what was there before, as a run that goes on and on would.
 double others(const Missed& of) { return of.percent() - compulsory(of); }
+
+std::string joined(std::initializer_list<std::string_view> parts) {
+    std::string all;
+    for (const std::string_view part : parts) all += part;
+    return all;
+}
 
 /// FirmVIA's figures 2 to 5, of each trace. The paper's programs are NAS's.
 class TlbFigures : Figures {
@@ -254,7 +263,7 @@ private:
                               line = std::to_string(best->line), ways = std::to_string(best->ways);
             const Taken fixed = taken_by(found->trace, "at=2,cbh=static,pch=static");
             const Taken cached =
-                taken_by(found->trace, "cache=" + entries + ",line=" + line + ",ways=" + ways);
+                taken_by(found->trace, joined({"cache=", entries, ",line=", line, ",ways=", ways}));
             const double computing = instructions / instructions_a_ms;
             const double first = (cached.first - fixed.first) / (computing + fixed.first) * 100;
             const double again = (cached.again - fixed.again) / (computing + fixed.again) * 100;
@@ -263,11 +272,11 @@ private:
                  is_the_one ? "more than 3 % (figure 7)" : "at most 3 % (figure 7)",
                  text_of(again, "%, at first ") + text_of(first, "%"), "", "3 %", false,
                  (again > 3) == is_the_one, false,
-                 "C" + entries + " L" + line + " A" + ways + ": " +
-                     text_of(computing, "ms of computing, ") +
-                     text_of(fixed.again, "of messages; ") +
-                     text_of(cached.again - fixed.again, "more by misses, ") +
-                     text_of(cached.first - fixed.first, "at first")});
+                 joined({"C", entries, " L", line, " A", ways, ": ",
+                         text_of(computing, "ms of computing, "),
+                         text_of(fixed.again, "of messages; "),
+                         text_of(cached.again - fixed.again, "more by misses, "),
+                         text_of(cached.first - fixed.first, "at first")})});
         }
     }
 
