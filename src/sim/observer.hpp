@@ -59,8 +59,8 @@ public:
     void close_target(Node& node, std::size_t index);
 
     const Tally& tally() const { return tally_; }
-    /// Was a request found accepted since it was last asked?
-    bool has_joined() { return std::exchange(joined_, false); }
+    /// Was a request found accepted since the last call?
+    bool take_joined() { return std::exchange(joined_, false); }
 
 private:
     void close(const Opened& opened);

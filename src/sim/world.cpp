@@ -235,7 +235,7 @@ void World::feed_all() {
 /// Whose request is accepted only now had no receives so far.
 bool World::advance_and_feed() {
     if (!advance(false)) return false;
-    if (observer_.has_joined()) feed_all();
+    if (observer_.take_joined()) feed_all();
     return true;
 }
 
@@ -278,7 +278,7 @@ void World::look_at_idleness() {
 
 void World::rest() {
     medium_->heal();
-    observer_.has_joined();
+    observer_.take_joined();
     feed_all();
     const Duration bound = patience();
     const Time end = clock_.now() + bound + bound;

@@ -2,11 +2,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <cstdio>
 #include <cstdlib>
-#include <memory>
 
 #include "support/child.hpp"
+#include "support/command.hpp"
 #include "support/host.hpp"
 #include "support/networks.hpp"
 #include "support/vipl.hpp"
@@ -38,27 +37,12 @@ private:
     Child child_;
 };
 
-/// What the command prints, both streams, and behind it its exit code. `prefix` runs it.
+/// What the command prints, and its exit code. `prefix` runs it.
 std::string info(const std::string& arguments, const std::string& prefix = "") {
-    const std::string command = prefix + VIA_COMMAND " info " + arguments + " 2>&1; echo $?";
-    const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
-    require_call(pipe != nullptr, "popen");
-    std::string text;
-    char part[256];
-    while (std::fgets(part, sizeof part, pipe.get()) != nullptr) text += part;
-    return text;
+    return said_by(prefix + VIA_COMMAND " info " + arguments);
 }
 
-bool has(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
-
-/// An address of the loopback interface that no other run has.
-std::string place(unsigned number) {
-    const auto run = static_cast<unsigned>(getpid());
-    return "127." + std::to_string(32 + number + (run >> 16)) + "." +
-           std::to_string(run >> 8 & 255) + "." + std::to_string(run & 255);
-}
+std::string place(std::uint32_t number) { return text_of_host(loopback_host(getpid(), number)); }
 
 constexpr const char* good = "\n0\n";
 constexpr const char* none = "\n1\n";

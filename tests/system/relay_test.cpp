@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "support/command.hpp"
 #include "support/host.hpp"
 #include "support/stream.hpp"
 
@@ -114,21 +114,6 @@ private:
     int relays_;
     std::vector<std::unique_ptr<Child>> processes_;
 };
-
-/// What a command prints, both streams, and behind it its exit code.
-std::string said_by(const std::string& command) {
-    const std::unique_ptr<FILE, int (*)(FILE*)> pipe(
-        popen((command + " 2>&1; echo $?").c_str(), "r"), pclose);
-    require_call(pipe != nullptr, "popen");
-    std::string text;
-    char part[256];
-    while (std::fgets(part, sizeof part, pipe.get()) != nullptr) text += part;
-    return text;
-}
-
-bool has(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
 
 /// Passes on what others cannot reach.
 struct OverARelay : ::testing::Test {
