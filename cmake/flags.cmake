@@ -18,10 +18,11 @@ set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/archives)
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 
 # No NDEBUG: assertions stay on in release, and a test's assert() is never empty.
+# -g1: stacks with lines. All of a debugger's details take another third of a file's compile time;
+# preset debug has them, and what tests/abi reads (libraries.cmake).
 foreach(language C CXX)
-    set(CMAKE_${language}_FLAGS_RELEASE "-O2 -g")
+    set(CMAKE_${language}_FLAGS_RELEASE "-O2 -g1")
     set(CMAKE_${language}_FLAGS_DEBUG "-O0 -g")
-    # -g1: stacks with lines, and an eighth less to compile.
     set(CMAKE_${language}_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer")
 endforeach()
 if(NOT CMAKE_BUILD_TYPE AND PROJECT_IS_TOP_LEVEL)
@@ -77,18 +78,15 @@ function(via_without_lto target)
 endfunction()
 
 # via_program_code(<target>): sources of a tool or an example, which sanitizers need not optimise.
-# Their headers' templates make a debugger's details a quarter of their compile time.
 function(via_program_code target)
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Sanitize>:-O0> $<$<CONFIG:Release>:-g1>)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Sanitize>:-O0>)
 endfunction()
 
-# via_test_code(<target>): line tables are enough for tests; a debugger's details cost a quarter of
-# their compile time. Optimised in a release only, as modules' tests run code in modules' headers,
-# and not to the last: with sanitizers that would be half of their compile time, and all of -O2 is
-# a quarter more than -O1.
+# via_test_code(<target>): optimised in a release only, as modules' tests run code in modules'
+# headers, and not to the last: with sanitizers that would be half of their compile time, and all of
+# -O2 is a quarter more than -O1.
 function(via_test_code target)
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-g1;-O1>
-                                             $<$<CONFIG:Sanitize>:-O0>)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:Sanitize>:-O0>)
 endfunction()
 
 # via_optimised_test(<target>): a test program whose tests need optimised code. Headers precompiled

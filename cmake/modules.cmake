@@ -40,7 +40,7 @@ function(via_module)
         if(arg_APART)
             set(kind program)
             # g++ takes files that are compiled together for headers, whose types must have linkage.
-            target_compile_options(via_${id} PRIVATE $<$<CONFIG:Release>:-g1>
+            target_compile_options(via_${id} PRIVATE
                 $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
         else()
             set_property(GLOBAL APPEND PROPERTY VIA_MODULE_LIBRARIES via_${id})

@@ -1,6 +1,9 @@
 // Every system call made to fail once, each time with the errors it may have.
 #include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <fstream>
 #include <map>
 #include <set>
@@ -282,33 +285,71 @@ TEST_P(UdpFaults, WithoutAnyTheStoryIsWhole) {
     EXPECT_GE(system.counts["connect"], 2U) << "to the friend, and away";
 }
 
-TEST_P(UdpFaults, EachCallFailsOnceAndNothingLeaksOrStops) {
+struct Fault {
+    std::string call;
+    unsigned at = 0;
+    int error = 0;
+};
+
+/// One for each error of each call of the story.
+std::vector<Fault> faults_of_story(bool own_frames) {
     Faulty whole;
-    story(whole, GetParam());
-    const std::size_t descriptors = count_descriptors();
+    story(whole, own_frames);
     const std::set<std::string> of_frames{"socket", "setsockopt", "bind",
                                           "sendto", "sendmmsg",   "recvmsg"};
+    std::vector<Fault> faults;
     for (const auto& [call, count] : whole.counts)
-        for (unsigned at = 1; at <= count && (!GetParam() || of_frames.contains(call)); ++at)
-            for (const int error : errors_of(call)) {
-                SCOPED_TRACE(call + " #" + std::to_string(at) + " " + strerrorname_np(error));
-                Faulty system;
-                system.failing = call;
-                system.at = at;
-                system.error = error;
-                const Sequel sequel = story(system, GetParam());
-                ASSERT_EQ(count_descriptors(), descriptors);
-                if (!sequel.error.empty() && error == EMFILE) {
-                    EXPECT_NE(sequel.error.find("(ulimit -n)"), std::string::npos) << sequel.error;
-                }
-                if (!sequel.error.empty()) {
-                    EXPECT_TRUE(sequel.error.starts_with("udp: ")) << sequel.error;
-                    EXPECT_TRUE(sequel.error.find("): ") != std::string::npos ||
-                                sequel.error.find(" is taken") != std::string::npos)
-                        << "the call and errno's words: " << sequel.error;
-                } else
-                    EXPECT_TRUE(sequel.works);
-            }
+        for (unsigned at = 1; at <= count && (!own_frames || of_frames.contains(call)); ++at)
+            for (const int error : errors_of(call)) faults.push_back({call, at, error});
+    return faults;
+}
+
+void expect_whole_or_told(const Fault& fault, bool own_frames) {
+    SCOPED_TRACE(fault.call + " #" + std::to_string(fault.at) + " " +
+                 strerrorname_np(fault.error));
+    const std::size_t descriptors = count_descriptors();
+    Faulty system;
+    system.failing = fault.call;
+    system.at = fault.at;
+    system.error = fault.error;
+    const Sequel sequel = story(system, own_frames);
+    EXPECT_EQ(count_descriptors(), descriptors);
+    if (sequel.error.empty()) {
+        EXPECT_TRUE(sequel.works);
+        return;
+    }
+    if (fault.error == EMFILE) {
+        EXPECT_NE(sequel.error.find("(ulimit -n)"), std::string::npos) << sequel.error;
+    }
+    EXPECT_TRUE(sequel.error.starts_with("udp: ")) << sequel.error;
+    EXPECT_TRUE(sequel.error.find("): ") != std::string::npos ||
+                sequel.error.find(" is taken") != std::string::npos)
+        << "the call and errno's words: " << sequel.error;
+}
+
+/// Several processes share them: nearly all the time a story waits for the kernel, which closes an
+/// inotify.
+TEST_P(UdpFaults, EachCallFailsOnceAndNothingLeaksOrStops) {
+    constexpr std::size_t processes = 12;
+    const std::vector<Fault> faults = faults_of_story(GetParam());
+    std::vector<pid_t> children;
+    std::fflush(nullptr);
+    for (std::size_t first = 0; first < processes; ++first) {
+        const pid_t child = fork();
+        ASSERT_GE(child, 0);
+        if (child == 0) {
+            for (std::size_t next = first; next < faults.size(); next += processes)
+                expect_whole_or_told(faults[next], GetParam());
+            std::fflush(nullptr);
+            _exit(HasFailure() ? 1 : 0);
+        }
+        children.push_back(child);
+    }
+    for (const pid_t child : children) {
+        int status = -1;
+        EXPECT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_EQ(status, 0) << "what failed is above";
+    }
 }
 
 }  // namespace
