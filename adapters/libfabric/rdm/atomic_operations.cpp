@@ -6,8 +6,6 @@
 namespace via::fabric::rdm {
 namespace {
 
-Endpoint& endpoint_of(fid_ep* endpoint) { return *static_cast<Endpoint*>(endpoint); }
-
 /// Where the peer's values are.
 struct There {
     fi_addr_t with;

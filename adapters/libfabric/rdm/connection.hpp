@@ -13,6 +13,9 @@ namespace via::fabric::rdm {
 
 class Connection;
 
+/// Completions that are taken at once.
+inline constexpr VIP_UINT32 batch = 16;
+
 /// A receive of the VI.
 struct alignas(VIP_DESCRIPTOR_ALIGNMENT) Slot {
     VIP_DESCRIPTOR descriptor;

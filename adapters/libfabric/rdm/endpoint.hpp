@@ -143,6 +143,8 @@ private:
     Connecting connecting_;
 };
 
+inline Endpoint& endpoint_of(fid_ep* endpoint) { return *static_cast<Endpoint*>(endpoint); }
+
 /// libfabric's operations on data (operations.cpp).
 extern fi_ops_msg message_operations;
 extern fi_ops_tagged tagged_operations;

@@ -5,8 +5,6 @@
 namespace via::fabric::rdm {
 namespace {
 
-Endpoint& endpoint_of(fid_ep* endpoint) { return *static_cast<Endpoint*>(endpoint); }
-
 /// `sending` is filled but for what the flags of the operation say.
 [[gnu::noinline]] ssize_t send_with(Endpoint& endpoint, Sending sending, std::uint64_t flags) {
     // In the peer's receive when it completes: nobody tells us.

@@ -5,12 +5,6 @@
 #include "rdm/fast_path.hpp"
 
 namespace via::fabric::rdm {
-namespace {
-
-constexpr VIP_UINT32 batch = 16;
-
-}  // namespace
-
 void Endpoint::progress() {
     if (connecting_.has_mail()) [[unlikely]]
         connecting_.read_mail();

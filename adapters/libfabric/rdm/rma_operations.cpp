@@ -5,8 +5,6 @@
 namespace via::fabric::rdm {
 namespace {
 
-Endpoint& endpoint_of(fid_ep* endpoint) { return *static_cast<Endpoint*>(endpoint); }
-
 /// `moving` is filled but for what the flags of the operation say.
 ssize_t move_with(Endpoint& endpoint, Moving moving, std::uint64_t flags) {
     if ((flags & (FI_COMMIT_COMPLETE | FI_FENCE)) != 0) return -FI_EOPNOTSUPP;

@@ -9,8 +9,6 @@ namespace via::fabric::rdm {
 
 namespace {
 
-constexpr VIP_UINT32 batch = 16;
-
 /// `kind`: is the memory the program's again when this descriptor is done, or later?
 void lend(Send& send, Send::Kind kind, const Sending& sending) {
     send.kind = kind;
