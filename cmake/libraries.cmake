@@ -30,6 +30,9 @@ add_library(vipl SHARED ${api}/vipl_names.c)
 foreach(target via_api vipl)  # tests/abi compares the types of what is exported
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-g>)
 endforeach()
+foreach(target via vipl)  # with which what is optimised is compiled when it is linked
+    target_link_options(${target} PRIVATE $<$<CONFIG:Release>:-g>)
+endforeach()
 set_target_properties(vipl PROPERTIES VERSION 1.0 SOVERSION 1)
 target_include_directories(vipl PRIVATE ${VIA_MODULE_ROOT}/api)
 target_link_libraries(vipl PUBLIC via_headers PRIVATE via)

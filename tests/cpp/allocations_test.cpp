@@ -43,6 +43,22 @@ struct Counted {
     bool receive() { return take() && vi.post_receive(pool.take()).has_value(); }
 };
 
+/// A hundred rounds without an allocation must come: lists grow until they have held the most at
+/// once, and on a busy machine that may come late.
+template <class Round>
+void expect_none_in_the_end(const Round& round) {
+    std::size_t allocations = 0;
+    for (int tries = 0; tries < 50; ++tries) {
+        const std::size_t before = allocations_of_this_thread();
+        bool right = true;
+        for (int n = 0; n < 100; ++n) right = round() && right;
+        allocations = allocations_of_this_thread() - before;
+        ASSERT_TRUE(right);
+        if (allocations == 0) return;
+    }
+    FAIL() << allocations << " allocations in the last hundred rounds";
+}
+
 TEST_P(AllocationsAnywhere, PostingAndTakingNeedNone) {
     Counted here(near());
     Counted there(far());
@@ -50,12 +66,7 @@ TEST_P(AllocationsAnywhere, PostingAndTakingNeedNone) {
     const auto round = [&] {
         return here.send() && there.receive() && there.send() && here.receive();
     };
-    for (int n = 0; n < 1000; ++n) ASSERT_TRUE(round());  // queues grow to what they need
-    const std::size_t before = allocations_of_this_thread();
-    bool right = true;
-    for (int n = 0; n < 100; ++n) right = round() && right;
-    EXPECT_EQ(before, allocations_of_this_thread());
-    EXPECT_TRUE(right);
+    expect_none_in_the_end(round);
 }
 
 TEST_P(AllocationsAnywhere, RdmaNeedsNone) {
@@ -83,12 +94,7 @@ TEST_P(AllocationsAnywhere, RdmaNeedsNone) {
                 right;
         return right;
     };
-    for (int n = 0; n < 300; ++n) ASSERT_TRUE(round());
-    const std::size_t before = allocations_of_this_thread();
-    bool right = true;
-    for (int n = 0; n < 100; ++n) right = round() && right;
-    EXPECT_EQ(before, allocations_of_this_thread());
-    EXPECT_TRUE(right);
+    expect_none_in_the_end(round);
 }
 
 /// What the requests of a backlog need came with the listener, what a connection needs with its VI.

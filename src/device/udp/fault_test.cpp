@@ -305,8 +305,7 @@ std::vector<Fault> faults_of_story(bool own_frames) {
 }
 
 void expect_whole_or_told(const Fault& fault, bool own_frames) {
-    SCOPED_TRACE(fault.call + " #" + std::to_string(fault.at) + " " +
-                 strerrorname_np(fault.error));
+    SCOPED_TRACE(fault.call + " #" + std::to_string(fault.at) + " " + strerrorname_np(fault.error));
     const std::size_t descriptors = count_descriptors();
     Faulty system;
     system.failing = fault.call;
