@@ -1,6 +1,7 @@
 // A connection on its way into memory and back, and its bytes.
 #pragma once
 
+#include "clock.hpp"
 #include "descriptors.hpp"
 #include "options.hpp"
 #include "process.hpp"
@@ -60,9 +61,5 @@ void say_goodbye(int fd, Entry& entry);
 void free_left_pipes();
 /// They are the parent's.
 void forget_left_pipes();
-
-bool may_spin();
-std::uint64_t ticks();
-std::uint64_t now_ns();
 
 }  // namespace via::sockets

@@ -96,6 +96,7 @@ void opened(int fd, Kind kind) {
     entry.item = nullptr;
     entry.busy.store(false);
     entry.looked.store(0);
+    entry.busy_poll.begin(false);
     entry.kind.store(kind);
 }
 

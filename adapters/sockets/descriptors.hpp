@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "busy_poll.hpp"
 #include "ring.hpp"
 
 namespace via::sockets {
@@ -30,6 +31,7 @@ struct Entry {
     std::atomic<Arena*> pipe_arena;
     std::atomic<Arena*> peer_arena;  ///< of the peer's board, when first asked for
     std::atomic<EpollSet*> set;
+    BusyPoll busy_poll;
 
     PipeEnd end() const {
         return {*pipe_arena.load(std::memory_order_relaxed), *pipe.load(std::memory_order_relaxed),

@@ -19,6 +19,15 @@ std::uint64_t deadline_of(std::int64_t timeout_ns) {
     return timeout_ns < 0 ? ~0ull : now_ns() + static_cast<std::uint64_t>(timeout_ns);
 }
 
+/// Of a set in which nobody's bytes go through memory.
+int wait_in_kernel(int set, epoll_event* events, int most, int ms, const sigset_t* mask) {
+    int count = 0;
+    Entry* const entry = epoll_entry(set);
+    const auto ask = [&] { return (count = real().epoll_pwait(set, events, most, 0, mask)) != 0; };
+    if (ms != 0 && entry != nullptr && entry->busy_poll.finds(spin_ticks(), ask)) return count;
+    return real().epoll_pwait(set, events, most, ms, mask);
+}
+
 }  // namespace
 
 int EpollSet::translate(epoll_event* events, int count) {
@@ -26,15 +35,20 @@ int EpollSet::translate(epoll_event* events, int count) {
     for (int at = 0; at < count; ++at) {
         const std::uint64_t data = events[at].data.u64;
         int fd = -1;
+        int set = -1;
         bool was_stored = false;
         {
             const SetsHold hold;
             if (const Item* const item = item_of(data)) {
                 fd = item->fd;
+                set = item->set->fd_;
                 was_stored = item->stored;
             }
         }
         Entry* const entry = fd < 0 ? nullptr : socket_entry(fd);
+        if (entry != nullptr && entry->busy_poll.is_on()) {
+            if (Entry* const of_set = epoll_entry(set)) of_set->busy_poll.turn_on();
+        }
         const bool stores = entry != nullptr && through_memory(fd, *entry);
         const SetsHold hold;
         Item* const item = item_of(data);
@@ -167,7 +181,7 @@ int EpollSet::wait(int set, epoll_event* events, int most, std::int64_t timeout_
     for (;;) {
         const Turn turn = turn_of(set);
         if (turn == Turn::kernel_alone) {
-            const int count = real().epoll_pwait(set, events, most, ms_until(deadline), mask);
+            const int count = wait_in_kernel(set, events, most, ms_until(deadline), mask);
             if (count <= 0) return count;
             // What translate() found to be in memory by now is told with the rest.
             const int kept = add_stored(set, events, translate(events, count), most);
@@ -185,7 +199,7 @@ int EpollSet::wait(int set, epoll_event* events, int most, std::int64_t timeout_
         if (count > 0) return count;
         if (timeout_ns == 0 || (deadline != ~0ull && now_ns() >= deadline)) return 0;
         if (!spun && may_spin()) {
-            const std::uint64_t until = ticks() + options().spin_ns * 2;
+            const std::uint64_t until = ticks() + spin_ticks();
             while (ticks() < until && !is_ready(set)) detail::relax_processor();
             spun = true;
             continue;

@@ -92,6 +92,12 @@ std::optional<Ends> ends_of(int fd) {
     return ends;
 }
 
+bool leaves_host(int fd) {
+    constexpr std::uint32_t of_loopback = 65535;
+    const auto info = info_of(fd);
+    return info && info->tcpi_pmtu < of_loopback;
+}
+
 /// What is no ordinary stream of bytes.
 bool is_unusual(int fd) {
     return option_of<int>(fd, SOL_SOCKET, SO_RCVLOWAT, 2) > 1 ||

@@ -23,6 +23,9 @@ std::optional<std::uint64_t> sent_position(int fd, int side);
 std::optional<std::uint64_t> received_position(int fd, bool said_fin = false);
 /// Of an established TCP connection.
 std::optional<Ends> ends_of(int fd);
+/// Whether the peer of an established connection is on another host: what stays on this one goes
+/// through its loopback interface, whose packets are as long as no network has them.
+bool leaves_host(int fd);
 /// What is no ordinary stream of bytes.
 bool is_unusual(int fd);
 

@@ -40,6 +40,7 @@ bool make_known(int fd, Entry& entry) {
     stream->reason.store(static_cast<std::uint32_t>(Reason::peer_absent));
     stream->registered.store(1);
     own_arena()->insert(*stream);
+    entry.busy_poll.begin(leaves_host(fd));
     return true;
 }
 

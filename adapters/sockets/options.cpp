@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "clock.hpp"
+
 namespace via::sockets {
 
 namespace {
@@ -36,6 +38,8 @@ const Options& options() {
     static const Options* const told = new Options(read_options());
     return *told;
 }
+
+std::uint64_t spin_ticks() { return may_spin() ? options().spin_ns * 2 : 0; }
 
 bool wanted(const Ends& ends) {
     const Options& told = options();

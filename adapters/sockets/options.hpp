@@ -15,6 +15,8 @@ struct Options {
     std::string only, without;  ///< ports, commas between
 };
 const Options& options();
+/// How long memory, or the kernel, is asked before a thread sleeps; 0: not at all.
+std::uint64_t spin_ticks();
 /// Whether one of the two ports is meant.
 bool wanted(const Ends& ends);
 

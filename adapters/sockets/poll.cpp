@@ -29,6 +29,26 @@ int kernel_poll(pollfd* fds, nfds_t count, std::uint64_t deadline, const sigset_
     return real().ppoll(fds, count, &time, mask);
 }
 
+/// Of the first that has one. Null: all are on this host, or time is too short.
+BusyPoll* busy_poll_of(const pollfd* fds, nfds_t count, std::int64_t timeout_ns) {
+    if (timeout_ns >= 0 && timeout_ns <= static_cast<std::int64_t>(options().spin_ns))
+        return nullptr;
+    for (nfds_t at = 0; at < count; ++at) {
+        Entry* const entry = socket_entry(fds[at].fd);
+        if (entry != nullptr && entry->busy_poll.is_on()) return &entry->busy_poll;
+    }
+    return nullptr;
+}
+
+int wait_in_kernel(pollfd* fds, nfds_t count, std::int64_t timeout_ns, std::uint64_t deadline,
+                   const sigset_t* mask) {
+    int ready = 0;
+    BusyPoll* const busy_poll = busy_poll_of(fds, count, timeout_ns);
+    const auto ask = [&] { return (ready = kernel_poll(fds, count, 0, mask)) != 0; };
+    if (busy_poll != nullptr && busy_poll->finds(spin_ticks(), ask)) return ready;
+    return kernel_poll(fds, count, deadline, mask);
+}
+
 class Poll {
 public:
     Poll(pollfd* fds, nfds_t count) : fds_(fds, count), kernel_(fds, fds + count) {
@@ -134,7 +154,7 @@ int poll_all(pollfd* fds, nfds_t count, std::int64_t timeout_ns, const sigset_t*
     const std::uint64_t deadline =
         timeout_ns < 0 ? ~0ull : now_ns() + static_cast<std::uint64_t>(timeout_ns);
     if (!any_of_ours(fds, count)) {
-        const int ready = kernel_poll(fds, count, deadline, mask);
+        const int ready = wait_in_kernel(fds, count, timeout_ns, deadline, mask);
         if (ready <= 0 || !any_of_ours(fds, count)) return ready;
     }
     Poll poll(fds, count);
@@ -147,7 +167,7 @@ int poll_all(pollfd* fds, nfds_t count, std::int64_t timeout_ns, const sigset_t*
         if (timeout_ns == 0 || (deadline != ~0ull && now_ns() >= deadline)) return 0;
         if (!spun && may_spin()) {
             spun = true;
-            const std::uint64_t until = ticks() + options().spin_ns * 2;
+            const std::uint64_t until = ticks() + spin_ticks();
             while (ticks() < until && !poll.any_in_memory()) detail::relax_processor();
             continue;
         }

@@ -91,13 +91,26 @@ bool came_back(int fd, const PipeEnd& end, ssize_t& got, int flags) {
     return over;
 }
 
+/// While there is no memory.
+ssize_t receive_by_kernel(int fd, Entry& entry, const iovec* parts, int count, int flags) {
+    ssize_t got = 0;
+    const auto ask = [&] {
+        got = kernel_receive(fd, parts, count, flags | MSG_DONTWAIT);
+        return got >= 0 || errno != EAGAIN;
+    };
+    if (entry.busy_poll.is_on() && !is_nonblocking(entry, flags) &&
+        entry.busy_poll.finds(spin_ticks(), ask))
+        return got;
+    return kernel_receive(fd, parts, count, flags);
+}
+
 ssize_t receive_some(int fd, Entry& entry, const iovec* parts, int count, int flags) {
     for (;;) {
         if (entry.kind.load(std::memory_order_relaxed) == Kind::plain)
             return kernel_receive(fd, parts, count, flags);
         ssize_t bytes = 0;
-        Pipe* const pipe = pipe_or_kernel(fd, entry, entry.receives, bytes,
-                                          [&] { return kernel_receive(fd, parts, count, flags); });
+        const auto by_kernel = [&] { return receive_by_kernel(fd, entry, parts, count, flags); };
+        Pipe* const pipe = pipe_or_kernel(fd, entry, entry.receives, bytes, by_kernel);
         if (pipe == nullptr) return bytes;
         const PipeEnd end = entry.end();
         if (pipe->state() == before) {

@@ -59,27 +59,6 @@ void nap() {
     clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, nullptr);
 }
 
-std::uint64_t now_ns() {
-    timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<std::uint64_t>(now.tv_sec) * 1000000000 +
-           static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-/// About half a nanosecond each.
-std::uint64_t ticks() {
-#if defined(__x86_64__)
-    return __builtin_ia32_rdtsc();
-#else
-    return now_ns() * 2;
-#endif
-}
-
-bool may_spin() {
-    static const bool several = sysconf(_SC_NPROCESSORS_ONLN) > 1;
-    return several;
-}
-
 bool about_to_sleep(int fd, Entry& entry, std::uint32_t why, bool forced) {
     const PipeEnd end = entry.end();
     if (!end.reading().lock.take()) return false;
@@ -139,7 +118,7 @@ namespace {
 /// Spins for a little. false: nothing has come, or the peer is about to end.
 bool appears(const PipeEnd& end, bool (PipeEnd::*there)() const) {
     if (!may_spin()) return false;
-    const std::uint64_t until = ticks() + options().spin_ns * 2;
+    const std::uint64_t until = ticks() + spin_ticks();
     while (ticks() < until) {
         for (int looks = 0; looks < 20; ++looks) {
             if ((end.*there)()) return true;

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 
 PORT, SAME_PORT, SOURCE_PORT = 5000, 5001, 6001
 FEW, TURNS = 10, 60
@@ -92,9 +93,10 @@ class Hosts:
     def run(self, at, *words):
         return ['ip', 'netns', 'exec', self.names[at], *words]
 
-    def start(self, at, via, *role, after=1):
+    def start(self, at, via, *role, after=1, watched=()):
         process = subprocess.Popen(
-            self.run(at, via, 'sockets', '--', sys.executable, '-B', __file__, *map(str, role)),
+            self.run(at, *watched, via, 'sockets', '--', sys.executable, '-B', __file__,
+                     *map(str, role)),
             env=dict(os.environ, OPENVIA_SOCKETS=f'after={after}'), text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.started.append(process)
@@ -130,8 +132,16 @@ def end(*processes):
 
 
 def between(hosts, via):
+    """The client's blocking calls ask the kernel for a moment before they sleep."""
+    with tempfile.NamedTemporaryFile('r') as calls:
+        watched = ['strace', '-f', '-o', calls.name, '-e', 'trace=recvmsg']
+        between_watched(hosts, via, watched)
+        assert 'MSG_DONTWAIT' in calls.read(), 'the client never busy polls'
+
+
+def between_watched(hosts, via, watched):
     server = hosts.start(1, via, 'serve', address(1), PORT, 7)
-    client = hosts.start(0, via, 'ask', address(1), PORT, 7, 0)
+    client = hosts.start(0, via, 'ask', address(1), PORT, 7, 0, watched=watched)
     go_on(client)
     for at, line in ((0, rf'{address(0)}:\d+ to {address(1)}:{PORT}'),
                      (1, rf'{address(1)}:{PORT} from {address(0)}:\d+')):
