@@ -22,14 +22,14 @@ constexpr long look_every_s = 5;
 /// Of both processes together, in which nothing happens but such looks.
 constexpr long run_max_us = 10'000;
 /// Until what traffic left behind is done (memory given back after 10 s), with room to spare.
-constexpr unsigned settle_s = 13;
+constexpr unsigned settle_s = 15;
 /// Of both processes: rings and control words, but no arenas.
 constexpr long channel_max_kib = 300;
 
-/// Seconds of idleness that are looked at: 10 in the slow test, VIA_IDLE_SECONDS.
+/// Seconds of idleness that are looked at: VIA_IDLE_SECONDS.
 unsigned idle_seconds() {
     const char* text = getenv("VIA_IDLE_SECONDS");
-    return text == nullptr ? 2 : static_cast<unsigned>(std::stoul(text));
+    return text == nullptr ? 10 : static_cast<unsigned>(std::stoul(text));
 }
 
 /// Exchanges messages with the other one, then sleeps: argument 0 says where.
