@@ -1,7 +1,6 @@
 # What `cmake --install` puts where: libraries with their links, headers, pkg-config files, a CMake
 # package (find_package(OpenVIA)), the command via, its manual pages and shell completion. Debian
 # packages of the same parts come from `cpack` ('./dev package').
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 # Whatever the umask of who installs.
 set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE

@@ -13,7 +13,8 @@ set(root ${FOLDER}/usr)
 foreach(file include/vipl.h include/via/via.h include/via/via.hpp bin/via share/man/man1/via.1
              share/man/man3/vipl.3 share/man/man5/openvia.5 share/bash-completion/completions/via
              share/openvia/openvia.supp lib/tmpfiles.d/openvia.conf ${LIBDIR}/libvipl.so.1
-             ${LIBDIR}/vipl.so ${LIBDIR}/libvia.so)
+             ${LIBDIR}/vipl.so ${LIBDIR}/libvia.so ${LIBDIR}/libvia-sockets.so
+             ${LIBDIR}/openvia/libvia-record.so)
     if(NOT EXISTS ${root}/${file})
         message(FATAL_ERROR "${file} was not installed")
     endif()
@@ -25,6 +26,10 @@ if(NOT rules STREQUAL "d /tmp/openvia-0 0700 root root -")
 endif()
 # Nothing tells where the libraries are but what was installed, and the programs' own search path.
 run(${CMAKE_COMMAND} -E env --unset=LD_LIBRARY_PATH ${root}/bin/via info)
+execute_process(COMMAND ${root}/bin/via sockets --show -- true OUTPUT_VARIABLE shown)
+if(NOT shown MATCHES "LD_PRELOAD=.*${FOLDER}/usr/${LIBDIR}/libvia-sockets.so")
+    message(FATAL_ERROR "the installed via does not load the installed library: ${shown}")
+endif()
 
 run(${CMAKE_COMMAND} -S ${SOURCE} -B ${FOLDER}/outside -G ${GENERATOR}
     -DCMAKE_MAKE_PROGRAM=${MAKE_PROGRAM} -DCMAKE_PREFIX_PATH=${root})
