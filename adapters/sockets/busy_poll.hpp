@@ -1,6 +1,8 @@
 // Busy polling of the kernel, for connections to other hosts.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 
 #include "clock.hpp"
@@ -28,9 +30,11 @@ public:
         if (misses < patience || misses % seldom == 0) {
             const std::uint64_t until = ticks() + length;
             do {
-                if (!ask()) continue;
-                misses_.store(0, std::memory_order_relaxed);
-                return true;
+                if (ask()) {
+                    misses_.store(0, std::memory_order_relaxed);
+                    return true;
+                }
+                sched_yield();  // to whoever else wants this processor
             } while (ticks() < until);
         }
         misses_.store(misses + 1, std::memory_order_relaxed);

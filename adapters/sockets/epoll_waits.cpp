@@ -24,7 +24,7 @@ int wait_in_kernel(int set, epoll_event* events, int most, int ms, const sigset_
     int count = 0;
     Entry* const entry = epoll_entry(set);
     const auto ask = [&] { return (count = real().epoll_pwait(set, events, most, 0, mask)) != 0; };
-    if (ms != 0 && entry != nullptr && entry->busy_poll.finds(spin_ticks(), ask)) return count;
+    if (ms != 0 && entry != nullptr && entry->busy_poll.finds(busy_poll_ticks(), ask)) return count;
     return real().epoll_pwait(set, events, most, ms, mask);
 }
 

@@ -40,6 +40,7 @@ const Options& options() {
 }
 
 std::uint64_t spin_ticks() { return may_spin() ? options().spin_ns * 2 : 0; }
+std::uint64_t busy_poll_ticks() { return 4 * spin_ticks(); }
 
 bool wanted(const Ends& ends) {
     const Options& told = options();

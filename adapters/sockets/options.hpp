@@ -15,8 +15,11 @@ struct Options {
     std::string only, without;  ///< ports, commas between
 };
 const Options& options();
-/// How long memory, or the kernel, is asked before a thread sleeps; 0: not at all.
+/// How long memory is asked before a thread sleeps; 0: not at all.
 std::uint64_t spin_ticks();
+/// The same of the kernel, for bytes of another host: longer than a peer that sleeps takes to wake
+/// up and answer, or two that began to sleep would never stop to.
+std::uint64_t busy_poll_ticks();
 /// Whether one of the two ports is meant.
 bool wanted(const Ends& ends);
 

@@ -31,7 +31,7 @@ int kernel_poll(pollfd* fds, nfds_t count, std::uint64_t deadline, const sigset_
 
 /// Of the first that has one. Null: all are on this host, or time is too short.
 BusyPoll* busy_poll_of(const pollfd* fds, nfds_t count, std::int64_t timeout_ns) {
-    if (timeout_ns >= 0 && timeout_ns <= static_cast<std::int64_t>(options().spin_ns))
+    if (timeout_ns >= 0 && static_cast<std::uint64_t>(timeout_ns) * 2 <= busy_poll_ticks())
         return nullptr;
     for (nfds_t at = 0; at < count; ++at) {
         Entry* const entry = socket_entry(fds[at].fd);
@@ -45,7 +45,7 @@ int wait_in_kernel(pollfd* fds, nfds_t count, std::int64_t timeout_ns, std::uint
     int ready = 0;
     BusyPoll* const busy_poll = busy_poll_of(fds, count, timeout_ns);
     const auto ask = [&] { return (ready = kernel_poll(fds, count, 0, mask)) != 0; };
-    if (busy_poll != nullptr && busy_poll->finds(spin_ticks(), ask)) return ready;
+    if (busy_poll != nullptr && busy_poll->finds(busy_poll_ticks(), ask)) return ready;
     return kernel_poll(fds, count, deadline, mask);
 }
 

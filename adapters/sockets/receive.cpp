@@ -99,7 +99,7 @@ ssize_t receive_by_kernel(int fd, Entry& entry, const iovec* parts, int count, i
         return got >= 0 || errno != EAGAIN;
     };
     if (entry.busy_poll.is_on() && !is_nonblocking(entry, flags) &&
-        entry.busy_poll.finds(spin_ticks(), ask))
+        entry.busy_poll.finds(busy_poll_ticks(), ask))
         return got;
     return kernel_receive(fd, parts, count, flags);
 }
