@@ -206,7 +206,7 @@ TEST_F(HostAgentTest, who_is_always_beaten_to_the_turn_does_not_sleep_without_on
                              return static_cast<const queue::CompletionQueue*>(of)->has_entry();
                          },
                          queue},
-                        agent->now() + seconds(20)));
+                        agent->now() + seconds(100)));
         EXPECT_TRUE(queue->pop(completion, made_room));
         end = true;
         beating.join();
@@ -309,7 +309,7 @@ TEST_F(MixedHostAgentTest, who_leads_beside_a_program_that_polls_looks_after_the
         eventfd_t taken = 0;
         EXPECT_EQ(::eventfd_read(descriptor, &taken), 0);
     };
-    for (int n = 0; n < 20; ++n) {
+    for (int n = 0; n < 5; ++n) {
         seen.served_by = std::thread::id{};
         EXPECT_TRUE(becomes_true([&] {
             agent->nic().poll();

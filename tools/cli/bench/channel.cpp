@@ -44,7 +44,7 @@ const std::vector<Entry>& entries() {
          placed<make_tls>},
 #ifndef VIA_NO_SOCKETS
         {{"sockets", "tcp-socket's program as 'via sockets' runs it", Sort::ours, false},
-         anywhere<make_sockets>},
+         placed<make_sockets>},
 #endif
         {{"udp-socket", "UDP over loopback, --netns or --peer, with a window", kernel, true},
          placed<make_udp_socket>},

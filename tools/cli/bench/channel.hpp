@@ -102,7 +102,7 @@ std::unique_ptr<Channel> make_unix_socket();
 std::unique_ptr<Channel> make_tcp_socket(const Places& places);
 std::unique_ptr<Channel> make_tcp_cubic(const Places& places);
 std::unique_ptr<Channel> make_tls(const Places& places);
-std::unique_ptr<Channel> make_sockets();
+std::unique_ptr<Channel> make_sockets(const Places& places);
 std::unique_ptr<Channel> make_udp_socket(const Places& places);
 std::unique_ptr<Channel> make_udp_burst(const Places& places);
 std::unique_ptr<Channel> make_line();

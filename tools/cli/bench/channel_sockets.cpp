@@ -1,5 +1,5 @@
-// TCP over loopback as `via sockets` carries it: tcp-socket's loops, whose calls go to
-// libvia-sockets.so as those of a program that was started under it.
+// TCP as `via sockets` carries it: tcp-socket's loops, whose calls go to libvia-sockets.so as those
+// of a program that was started under it.
 #include <dlfcn.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -50,7 +50,7 @@ private:
 
 class SocketsEndpoint final : public Endpoint {
 public:
-    explicit SocketsEndpoint(Link& link) : link_(link) {}
+    SocketsEndpoint(Link& link, const Places& places) : link_(link), places_(places) {}
     ~SocketsEndpoint() override {
         if (socket_ >= 0) library_.close(socket_);
     }
@@ -58,33 +58,32 @@ public:
     // The second side listens, and the first one learns where.
     Status open() override {
         if (auto loaded = library_.load(); !loaded) return loaded;
-        sockaddr_in address{};
-        address.sin_family = AF_INET;
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        const int made = library_.socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (made < 0) return fail_errno("socket");
-        auto* const name = reinterpret_cast<sockaddr*>(&address);
-        socklen_t length = sizeof address;
+        auto made = places_.make_socket(link_.own(), SOCK_STREAM, library_.socket);
+        if (!made) return std::unexpected(made.error());
+        const Address& listening = places_.address(1);
         if (!link_.is_first()) {
-            if (::bind(made, name, length) < 0) return fail_errno("bind");
-            if (library_.listen(made, 1) < 0) return fail_errno("listen");
-            if (::getsockname(made, name, &length) < 0) return fail_errno("getsockname");
-            link_.mine().port = ntohs(address.sin_port);
+            if (::bind(made->get(), listening.get(), listening.bytes()) < 0)
+                return fail_errno("bind to " + listening.machine_text());
+            if (library_.listen(made->get(), 1) < 0) return fail_errno("listen");
+            const auto own = Address::own_of(made->get());
+            if (!own) return std::unexpected(own.error());
+            link_.mine().port = own->port();
         }
         if (!link_.meet()) return fail("{}", called_off);
         if (link_.is_first()) {
-            address.sin_port = htons(static_cast<std::uint16_t>(link_.theirs().port));
-            if (library_.connect(made, name, length) < 0) return fail_errno("connect");
-            socket_ = made;
+            const Address there =
+                listening.with_port(static_cast<std::uint16_t>(link_.theirs().port));
+            if (library_.connect(made->get(), there.get(), there.bytes()) < 0)
+                return fail_errno("connect to " + there.text());
+            socket_ = made->release();
         } else {
-            socket_ = library_.accept4(made, nullptr, nullptr, SOCK_CLOEXEC);
+            socket_ = library_.accept4(made->get(), nullptr, nullptr, SOCK_CLOEXEC);
             if (socket_ < 0) return fail_errno("accept");
-            library_.close(made);
         }
         const int on = 1;
         if (::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0)
             return fail_errno("TCP_NODELAY");
-        if (auto moved = move_to_memory(); !moved) return moved;
+        if (auto met = let_ends_meet(); !met) return met;
         stream_.emplace(link_, StreamFiles{socket_, socket_, library_.calls});
         return link_.meet() ? Status{} : fail("{}", called_off);
     }
@@ -94,8 +93,8 @@ public:
     }
 
 private:
-    // The ends find each other after a few calls with bytes.
-    Status move_to_memory() {
+    // The ends find each other after a few calls with bytes, and on one host memory for more.
+    Status let_ends_meet() {
         constexpr int most_turns = 64;
         char byte = 0;
         for (int turn = 0; turn < most_turns; ++turn) {
@@ -105,11 +104,13 @@ private:
             if (!link_.is_first() && library_.calls.write(socket_, &byte, 1) != 1)
                 return fail_errno("write");
         }
+        if (places_.apart()) return {};
         const std::string why = why_in_kernel(socket_);
         return why.empty() ? Status{} : fail("libvia-sockets.so leaves it to the kernel: {}", why);
     }
 
     Link& link_;
+    const Places& places_;
     SocketsLibrary library_;
     int socket_ = -1;
     std::optional<StreamEnd> stream_;
@@ -117,18 +118,23 @@ private:
 
 class SocketsChannel final : public Channel {
 public:
-    SocketsChannel() : Channel("sockets") {}
+    explicit SocketsChannel(const Places& places) : Channel("sockets"), places_(places) {}
 
     Question adapt(const Question& asked) const override { return without_vis(asked); }
     std::string refuses(const Question&) const override { return {}; }
     Status prepare(std::uint64_t) override { return {}; }
     std::unique_ptr<Endpoint> endpoint(Link& link) override {
-        return std::make_unique<SocketsEndpoint>(link);
+        return std::make_unique<SocketsEndpoint>(link, places_);
     }
+
+private:
+    Places places_;
 };
 
 }  // namespace
 
-std::unique_ptr<Channel> make_sockets() { return std::make_unique<SocketsChannel>(); }
+std::unique_ptr<Channel> make_sockets(const Places& places) {
+    return std::make_unique<SocketsChannel>(places);
+}
 
 }  // namespace via::bench

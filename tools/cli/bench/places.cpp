@@ -130,10 +130,10 @@ Status Places::enter(std::size_t side) const {
     return names_[side].empty() ? Status{} : move_to(names_[side]);
 }
 
-Result<FileHandle> Places::make_socket(std::size_t side, int type) const {
+Result<FileHandle> Places::make_socket(std::size_t side, int type, SocketCall call) const {
     FileHandle made;
     const auto make = [&]() -> Status {
-        made = FileHandle(::socket(addresses_[side].family(), type | SOCK_CLOEXEC, 0));
+        made = FileHandle(call(addresses_[side].family(), type | SOCK_CLOEXEC, 0));
         return made ? Status{} : fail_errno("socket");
     };
     if (auto done = names_[side].empty() ? make() : visit(names_[side], make); !done)

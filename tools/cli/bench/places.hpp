@@ -3,6 +3,7 @@
 #pragma once
 
 #include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <array>
 #include <cstddef>
@@ -40,8 +41,9 @@ public:
 
     // The calling process moves there for good. Its threads that exist already stay.
     Status enter(std::size_t side) const;
+    using SocketCall = int (*)(int domain, int type, int protocol) noexcept;
     // A socket of that side's network, made by a process that stays where it is.
-    Result<FileHandle> make_socket(std::size_t side, int type) const;
+    Result<FileHandle> make_socket(std::size_t side, int type, SocketCall call = ::socket) const;
 
 private:
     int own_ = -1;
