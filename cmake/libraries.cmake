@@ -6,8 +6,8 @@ function(via_shared_library target map)
     set_target_properties(${target} PROPERTIES
         INTERPROCEDURAL_OPTIMIZATION ${VIA_LTO} LINK_DEPENDS ${map})
     get_target_property(type ${target} TYPE)
-    if(type STREQUAL "MODULE_LIBRARY" AND VIA_LTO AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-        target_compile_options(${target} PRIVATE -fno-fat-lto-objects)  # linked so alone
+    if(type STREQUAL "MODULE_LIBRARY")
+        via_only_with_lto(${target})
     endif()
     target_link_options(${target} PRIVATE -Wl,--version-script=${map} -Wl,-z,nodelete)
     if(NOT VIA_SANITIZE)  # a sanitizer's own symbols come with the program

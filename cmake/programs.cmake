@@ -31,9 +31,7 @@ function(via_program)
     set_target_properties(${arg_NAME} PROPERTIES INTERPROCEDURAL_OPTIMIZATION ${VIA_LTO})
     via_program_code(${arg_NAME})
     via_precompiled(${arg_NAME} program)
-    if(VIA_LTO AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # nobody links these without it
-        target_compile_options(${arg_NAME} PRIVATE -fno-fat-lto-objects)
-    endif()
+    via_only_with_lto(${arg_NAME})
     if(VIA_SANITIZE)  # a program in C brings their libraries for C++, which the libraries need
         set_target_properties(${arg_NAME} PROPERTIES LINKER_LANGUAGE CXX)
     endif()

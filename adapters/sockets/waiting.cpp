@@ -117,7 +117,6 @@ namespace {
 
 /// Spins for a little. false: nothing has come, or the peer is about to end.
 bool appears(const PipeEnd& end, bool (PipeEnd::*there)() const) {
-    if (!may_spin()) return false;
     const std::uint64_t until = ticks() + spin_ticks();
     while (ticks() < until) {
         for (int looks = 0; looks < 20; ++looks) {
