@@ -46,9 +46,27 @@ struct Readiness {
 Readiness readiness(int fd, Entry& entry);
 /// Asks the kernel for the end and for errors; they are kept in the pipe.
 void look_at_kernel(int fd, const PipeEnd& end);
-/// Before sleeping in the kernel. false: there is a reason not to. Otherwise woken() follows.
-bool about_to_sleep(int fd, Entry& entry, std::uint32_t why, bool forced);
+/// sleeps: woken() follows. looks: there is something by now. waits: a byte that woke other threads
+/// as well lies in the kernel until they have run, and would let nobody sleep.
+enum class Rest { sleeps, looks, waits };
+/// Whether a byte that lies there ends a sleep; `alone`: whoever else is asleep never runs again.
+enum class Sleeper { by_edge, by_level, alone };
+/// Before sleeping in the kernel for `why`, Asleep.
+Rest about_to_sleep(int fd, Entry& entry, std::uint32_t why, Sleeper how);
 void woken(Entry& entry);
+/// For the peer, or another thread, which is about to hand back.
+void nap();
+/// Owns how long one call has waited for other threads to see the byte that woke them.
+class ForOthers {
+public:
+    void rest();
+    /// One that was killed in its sleep is counted for ever.
+    Sleeper sleeper() const { return rests_ > most ? Sleeper::alone : Sleeper::by_level; }
+
+private:
+    static constexpr int yields = 16, most = 4000;
+    int rests_ = 0;
+};
 /// The peer cannot send a byte to say that there is room: sleep for a little only.
 bool must_look_again(Entry& entry);
 /// FIONREAD.

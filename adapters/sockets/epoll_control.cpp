@@ -34,17 +34,20 @@ int EpollSet::control(int set, int operation, int fd, epoll_event* event) {
     return real().epoll_ctl(set, operation, fd, event);
 }
 
+/// Before it comes to this set: a mark is of one set's board.
+void EpollSet::unmark_in_others(int fd) {
+    for (EpollSet* const set : all_sets()) {
+        Item* const other = set == this ? nullptr : set->item_at(fd);
+        if (other != nullptr && other->left)
+            set->drop_left(*other);
+        else if (other != nullptr && other->marked)
+            set->watch_by_bytes(*other);
+    }
+}
+
 int EpollSet::add(int fd, const epoll_event& event, bool stores) {
     Entry& entry = descriptors[static_cast<unsigned>(fd)];
-    if (entry.in_epoll.load()) {  // a bit is of one set's board
-        for (EpollSet* const set : all_sets()) {
-            Item* const other = set->item_at(fd);
-            if (other != nullptr && other->left)
-                set->drop_left(*other);
-            else if (other != nullptr && other->marked)
-                set->watch_by_bytes(*other);
-        }
-    }
+    if (entry.in_epoll.load()) unmark_in_others(fd);
     Item* const item = make_item(fd, event);
     ++entry.in_sets;
     if (stores) mark_stored(*item);
@@ -64,6 +67,7 @@ bool EpollSet::kernel_may_not_know(const Item& item) const {
 
 /// The kernel has it still.
 int EpollSet::add_again(Item& item, const epoll_event& event) {
+    unmark_in_others(item.fd);
     item.left = false;
     ++descriptors[static_cast<unsigned>(item.fd)].in_sets;
     item.told = event;

@@ -24,6 +24,9 @@ constexpr std::uint32_t end_bits = EPOLLERR | EPOLLHUP | EPOLLRDHUP;
 inline bool wants_room(const epoll_event& told) {
     return (told.events & (EPOLLOUT | EPOLLWRNORM)) != 0;
 }
+inline bool wants_bytes(const epoll_event& told) {
+    return (told.events & (EPOLLIN | EPOLLRDNORM)) != 0;
+}
 /// No value of a program's has these 40 bits by chance.
 std::uint64_t mark_base();
 /// With the sets held.

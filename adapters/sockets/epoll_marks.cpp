@@ -85,7 +85,8 @@ void EpollSet::prepare_board(Sleep& sleep) {
     }
 }
 
-/// A byte that was to wake may have gone with a socket that leaves the set. It was sent for all.
+/// Behind a socket's leaving, whose mark was taken away first: a byte that was to wake may have
+/// gone with it. It was sent for all.
 void EpollSet::renew_sleep() {
     if (!board_.has_sleeper()) return;
     board_.sleep();

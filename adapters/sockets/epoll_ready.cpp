@@ -11,7 +11,9 @@ std::uint32_t EpollSet::due(Item& item) {
     const std::uint32_t mask = (item.told.events | always);
     const bool out = (mask & (EPOLLOUT | EPOLLWRNORM)) != 0;
     // Nobody has woken it since it was last found empty.
-    if (item.parked && !item.hint && !item.ended && !out && end.own().asleep.load() != 0) return 0;
+    if (item.parked && !item.hint && !item.ended && !out &&
+        (end.own().asleep.load() & for_data) != 0)
+        return 0;
     item.parked = false;
     // Before the look at what there is: what comes behind that look is then told next time.
     const std::uint64_t come = end.peer_sending().place.load();

@@ -128,8 +128,10 @@ void EpollSet::mark_kernels(Item& item) {
 
 /// The kernel hears of it at last.
 void EpollSet::drop_left(Item& item) {
+    mark_kernels(item);
     real().epoll_ctl(fd_, EPOLL_CTL_DEL, item.fd, nullptr);
     drop(item);
+    renew_sleep();
 }
 
 void EpollSet::drop_all_left() {
@@ -208,6 +210,7 @@ void EpollSet::forget_everywhere(int fd) {
         if (item == nullptr) continue;
         // A child's closing takes nothing from its parent's set. Our own loses what would go on to
         // report a socket that a child keeps open.
+        set->mark_kernels(*item);
         if (!set->inherited_) real().epoll_ctl(set->fd_, EPOLL_CTL_DEL, fd, nullptr);
         set->drop(*item);
         set->renew_sleep();

@@ -94,6 +94,7 @@ private:
     };
     Item* item_at(int fd) const;
     Item* make_item(int fd, const epoll_event& event);
+    void unmark_in_others(int fd);
     int add(int fd, const epoll_event& event, bool stores);
     int add_again(Item& item, const epoll_event& event);
     int change(Item& item, epoll_event& event);

@@ -92,20 +92,21 @@ bool EpollSet::prepare_item(Item& item, Sleep& sleep) {
     Entry* const entry = socket_entry(item.fd);
     if (entry == nullptr || item.fired || entry->pipe.load() == nullptr) return true;
     if (watch(item)) return false;
-    const bool out = (item.told.events & (EPOLLOUT | EPOLLWRNORM)) != 0;
     const bool level = (item.told.events & EPOLLET) == 0;
     const PipeEnd end = entry->end();
-    const bool full = out && !end.may_have_room();
+    const bool full = wants_room(item.told) && !end.may_have_room();
     if (full && must_look_again(*entry)) sleep.look = true;
-    if (item.parked && !full && end.own().asleep.load() != 0) return true;
-    if (about_to_sleep(item.fd, *entry, full ? for_data | for_room : for_data, false)) {
+    const std::uint32_t why = (wants_bytes(item.told) ? for_data : 0u) | (full ? for_room : 0u);
+    if (why == 0) return true;
+    if (item.parked && !full && (end.own().asleep.load() & for_data) != 0) return true;
+    if (about_to_sleep(item.fd, *entry, why, Sleeper::by_edge) == Rest::sleeps) {
         sleep.counted.push_back(entry);
         item.parked = true;
     } else {
         // What was reported already is nothing new; whoever stores more shall wake. The byte
         // that woke may be read by now.
         item.parked = false;
-        if (!level) end.own().asleep.fetch_or(full ? for_data | for_room : for_data);
+        if (!level) end.own().asleep.fetch_or(why);
         std::atomic_thread_fence(std::memory_order_seq_cst);
         sleep.again = sleep.again || would_be_due(item);
     }

@@ -94,6 +94,17 @@ Back finish_return(int fd, const PipeEnd& end, bool late) {
     return Back::done;
 }
 
+/// With all locks: a thread of this end sleeps until the peer makes room in memory, and would hear
+/// nothing of room in the kernel. It is woken, and sleeps no more.
+bool sleeps_for_room(const PipeEnd& end) {
+    Side& own = end.own();
+    if (own.sleepers.load() <= 0) return false;
+    if ((own.asleep.load() & for_room) == 0) return wakes_left(end) != 0;
+    own.leaves.store(1);
+    call_for_help(end.pipe().arenas[1 - end.side()]);
+    return true;
+}
+
 Back try_to_hand_back(int fd, const PipeEnd& end, bool late) {
     const AllLocks hold(end.pipe());
     Pipe& pipe = end.pipe();
@@ -103,6 +114,7 @@ Back try_to_hand_back(int fd, const PipeEnd& end, bool late) {
         return Back::done;
     }
     if (pipe.state() == returning) return finish_return(fd, end, late);
+    if (!late && sleeps_for_room(end)) return Back::again;
     wake(fd, end, for_data | for_room);
     if (any_receives(pipe) || !fits_in_kernel(fd, end)) return Back::again;
     if (end.peer_sending().from.load() != 0 && kernel_is_empty(fd, end)) drain(fd, end);
@@ -144,10 +156,15 @@ bool is_deserted(int fd, const PipeEnd& end) {
 }
 
 void help_if_wanted(int fd, Entry& entry) {
-    const Pipe* const pipe = pipe_of(entry);
-    if (pipe == nullptr || pipe->state() != returning) return;
+    Pipe* const pipe = pipe_of(entry);
+    if (pipe == nullptr) return;
     const PipeEnd end = entry.end();
-    if (end.peer().wants_kernel.load() != 0) help_to_hand_back(fd, end);
+    if (pipe->state() == returning && end.peer().wants_kernel.load() != 0)
+        help_to_hand_back(fd, end);
+    if (pipe->state() == stored && end.peer().leaves.load() != 0) {
+        const AllLocks hold(*pipe);
+        wake(fd, end, for_room);
+    }
 }
 
 void hand_back(int fd, Entry& entry, Reason reason) {

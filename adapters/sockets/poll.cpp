@@ -68,7 +68,7 @@ public:
             Entry* const entry = socket_entry(fds_[at].fd);
             if (entry != nullptr && through_memory(fds_[at].fd, *entry)) {
                 fds_[at].revents = of_socket(fds_[at], *entry, kernel_[at].revents);
-            } else if (entry != nullptr && kernel_[at].events != fds_[at].events) {
+            } else if (kernel_[at].events != fds_[at].events) {
                 fds_[at].revents = 0;  // went back to the kernel just now: asked again
                 kernel_[at].events = fds_[at].events;
                 again_ = true;
@@ -94,32 +94,40 @@ public:
         return false;
     }
 
-    void prepare(std::vector<Entry*>& asleep, bool& again, bool& look) {
-        again = std::exchange(again_, false);
+    struct Sleep {
+        std::vector<Entry*> asleep;
+        bool again = false;   ///< there is something by now
+        bool others = false;  ///< threads that are woken and have not run
+        bool look = false;    ///< nobody may wake it
+    };
+    Sleep prepare() {
+        Sleep sleep;
+        sleep.again = std::exchange(again_, false);
         for (std::size_t at = 0; at < fds_.size(); ++at) {
             const pollfd& one = fds_[at];
             Entry* const entry = socket_entry(one.fd);
-            if (entry == nullptr) continue;
-            if (!through_memory(one.fd, *entry)) {
-                again = again || kernel_[at].events != one.events;
+            if (entry == nullptr || !through_memory(one.fd, *entry)) {
+                sleep.again = sleep.again || kernel_[at].events != one.events;
                 kernel_[at].events = one.events;
                 continue;
             }
             const short wakes = wakes_of(one.events, *entry);
             if (kernel_[at].events != wakes) {
                 kernel_[at].events = wakes;
-                again = true;
+                sleep.again = true;
             }
             const bool out = wants_room(one.events);
             const bool in = wants_bytes(one.events);
             if (!in && !out) continue;
-            if (out && must_look_again(*entry)) look = true;
+            if (out && must_look_again(*entry)) sleep.look = true;
             const std::uint32_t why = (out ? for_room : 0u) | (in ? for_data : 0u);
-            if (about_to_sleep(one.fd, *entry, why, false))
-                asleep.push_back(entry);
-            else
-                again = true;
+            const Rest rest = about_to_sleep(one.fd, *entry, why, for_others_.sleeper());
+            if (rest == Rest::sleeps) sleep.asleep.push_back(entry);
+            sleep.again = sleep.again || rest != Rest::sleeps;
+            sleep.others = sleep.others || rest == Rest::waits;
         }
+        if (sleep.others) for_others_.rest();
+        return sleep;
     }
 
 private:
@@ -146,6 +154,7 @@ private:
     std::span<pollfd> fds_;
     std::vector<pollfd> kernel_;
     bool again_ = false;
+    ForOthers for_others_;
 };
 
 }  // namespace
@@ -171,15 +180,12 @@ int poll_all(pollfd* fds, nfds_t count, std::int64_t timeout_ns, const sigset_t*
             while (ticks() < until && !poll.any_in_memory()) detail::relax_processor();
             continue;
         }
-        std::vector<Entry*> asleep;
-        bool again = false;
-        bool look = false;
-        poll.prepare(asleep, again, look);
+        const Poll::Sleep sleep = poll.prepare();
         int slept = 0;
-        const std::uint64_t soon = look ? now_ns() + 1000000 : ~0ull;
-        if (!again) slept = kernel_poll(kernel.data(), count, std::min(soon, deadline), mask);
+        const std::uint64_t soon = sleep.look ? now_ns() + 1000000 : ~0ull;
+        if (!sleep.again) slept = kernel_poll(kernel.data(), count, std::min(soon, deadline), mask);
         const int error = errno;
-        for (Entry* const entry : asleep) woken(*entry);
+        for (Entry* const entry : sleep.asleep) woken(*entry);
         errno = error;
         if (slept < 0) return slept;
     }

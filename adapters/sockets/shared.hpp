@@ -81,6 +81,7 @@ struct alignas(64) Side {
     alignas(64) std::atomic<std::uint32_t> closed;
     std::atomic<std::uint32_t> wants_kernel;  ///< the peer shall hand back
     std::atomic<std::uint32_t> handed_back;   ///< its part, as the peer wanted
+    std::atomic<std::uint32_t> leaves;  ///< it hands back as soon as none of it sleeps for room
     std::atomic<std::int32_t> sleepers;
     std::atomic<std::uint32_t> wakes_sent;
     std::atomic<std::uint32_t> wakes_drained;

@@ -1,6 +1,7 @@
 #include "waiting.hpp"
 
 #include <linux/sockios.h>
+#include <sched.h>
 #include <time.h>
 
 #include "inbox.hpp"
@@ -15,7 +16,9 @@ bool send_byte(int fd, const PipeEnd& end) {
     if (end.sending().fin.load() != 0) return false;
     end.own().wakes_sent.fetch_add(1);
     const char byte = 0;
-    return raw_send(fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+    const bool sent = raw_send(fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+    if (!sent) end.own().wakes_sent.fetch_sub(1);
+    return sent;
 }
 
 /// For an epoll set of the peer's.
@@ -25,7 +28,10 @@ void tell_board(int fd, const PipeEnd& end, const Mark& mark) {
     if (board == nullptr) {  // the set hears of it from the kernel
         send_byte(fd, end);
     } else if (const std::uint64_t sleep = board->mark(mark.bit)) {
-        if (send_byte(fd, end)) board->woken(sleep);
+        // Over a connection that has left the set meanwhile it wakes nobody there.
+        if (!send_byte(fd, end)) return;
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        if (end.peer().mark.load() == mark.word()) board->woken(sleep);
     }
 }
 
@@ -59,30 +65,42 @@ void nap() {
     clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, nullptr);
 }
 
-bool about_to_sleep(int fd, Entry& entry, std::uint32_t why, bool forced) {
+void ForOthers::rest() {
+    if (++rests_ <= yields)
+        sched_yield();
+    else
+        nap();
+}
+
+Rest about_to_sleep(int fd, Entry& entry, std::uint32_t why, Sleeper how) {
+    constexpr std::uint32_t most_wakes = 256;  // the kernel has room for more
     const PipeEnd end = entry.end();
-    if (!end.reading().lock.take()) return false;
+    if (!end.reading().lock.take()) return Rest::looks;
     Side& own = end.own();
-    if (kernel_is_empty(fd, end) && end.pipe().state() == stored &&
-        (forced || own.sleepers.load() <= 0)) {
-        own.sleepers.store(0);
-        drain(fd, end);
+    bool waits = false;
+    if (kernel_is_empty(fd, end) && end.pipe().state() == stored) {
+        if (how == Sleeper::alone || own.sleepers.load() <= 0 || wakes_left(end) > most_wakes) {
+            own.sleepers.store(0);
+            drain(fd, end);
+        } else {
+            waits = how == Sleeper::by_level && wakes_left(end) != 0;
+        }
     }
-    own.asleep.fetch_or(why);
+    const std::uint32_t others = own.asleep.fetch_or(why);
     std::atomic_thread_fence(std::memory_order_seq_cst);  // against wake() after a store
     const bool over = own.at_end.load() != 0 || own.error.load() != 0;
-    const bool stays =
-        end.pipe().state() != stored || end.peer().wants_kernel.load() != 0 ||
-        ((why & for_data) != 0 && (end.has_bytes() || over)) ||
-        ((why & for_room) != 0 && (end.has_room() || end.peer().closed.load() != 0 ||
-                                   end.own().error.load() != 0 || end.own().at_end.load() == 2));
-    // Who is marked asleep has found nothing.
-    if (stays)
-        own.asleep.exchange(0);
+    const bool stays = end.pipe().state() != stored || end.peer().wants_kernel.load() != 0 ||
+                       ((why & for_data) != 0 && (end.has_bytes() || over)) ||
+                       ((why & for_room) != 0 && (end.has_room() || end.peer().closed.load() != 0 ||
+                                                  own.leaves.load() != 0 || own.error.load() != 0 ||
+                                                  own.at_end.load() == 2));
+    // Who is marked asleep has found nothing. What other threads wait for stays as it is.
+    if (stays || waits)
+        own.asleep.fetch_and(~(why & ~others));
     else
         own.sleepers.fetch_add(1);
     end.reading().lock.let_go();
-    return !stays;
+    return stays ? Rest::looks : waits ? Rest::waits : Rest::sleeps;
 }
 
 void woken(Entry& entry) {
@@ -139,9 +157,7 @@ std::uint64_t end_of_limit(int fd) {
 bool rest_for_a_moment(int fd, const PipeEnd& end, bool ask) {
     if (ask && end.sending().lock.take()) {
         if (end.own().at_end.load() != 0) {  // who is gone answers this with a reset
-            end.own().wakes_sent.fetch_add(1);
-            const char byte = 0;
-            raw_send(fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+            send_byte(fd, end);
         }
         end.sending().lock.let_go();
     }
@@ -157,7 +173,10 @@ bool sleep_for_room(int fd, const PipeEnd& end, std::uint64_t until_ns) {
         const std::uint64_t now = now_ns();
         const std::uint64_t ms = now < until_ns ? (until_ns - now + 999999) / 1000000 : 0;
         pollfd wait{fd, POLLIN | POLLRDHUP, 0};
-        return real().poll(&wait, 1, static_cast<int>(std::min<std::uint64_t>(ms, 1 << 30))) >= 0;
+        const int ready =
+            real().poll(&wait, 1, static_cast<int>(std::min<std::uint64_t>(ms, 1 << 30)));
+        if (ready > 0) look_at_kernel(fd, end);
+        return ready >= 0;
     }
     char byte;
     const long got = real().recv(fd, &byte, 1, MSG_PEEK);
@@ -172,7 +191,10 @@ bool sleep_for_room(int fd, const PipeEnd& end, std::uint64_t until_ns) {
 /// false: errno says why the call ends.
 bool wait_for_bytes(int fd, Entry& entry, const PipeEnd& end, Waited& waited) {
     if (waited.rounds == 0 && appears(end, &PipeEnd::has_bytes)) return true;
-    if (!about_to_sleep(fd, entry, for_data, ++waited.rounds % 64 == 0)) {
+    ++waited.rounds;
+    const Rest rest = about_to_sleep(fd, entry, for_data, waited.for_others.sleeper());
+    if (rest == Rest::waits) waited.for_others.rest();
+    if (rest != Rest::sleeps) {
         if (end.pipe().state() == returning) nap();
         return true;
     }
@@ -198,7 +220,12 @@ bool wait_for_room(int fd, Entry& entry, const PipeEnd& end, Waited& waited) {
     const bool unseen = must_look_again(entry);
     // After the first moment memory of more room is asked for.
     if (first || unseen) return rest_for_a_moment(fd, end, unseen);
-    if (!about_to_sleep(fd, entry, for_room, waited.rounds % 64 == 0)) return true;
+    const Rest rest = about_to_sleep(fd, entry, for_room, waited.for_others.sleeper());
+    if (rest == Rest::waits) waited.for_others.rest();
+    if (rest != Rest::sleeps) {
+        if (end.own().leaves.load() != 0) nap();
+        return true;
+    }
     const bool goes_on = sleep_for_room(fd, end, waited.until_ns);
     const int error = errno;
     woken(entry);

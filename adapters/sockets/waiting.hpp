@@ -13,6 +13,7 @@ void wake(int fd, const PipeEnd& end, std::uint32_t why);
 struct Waited {
     int rounds = 0;
     std::uint64_t until_ns = 0;  ///< SO_SNDTIMEO's end; 0: not asked yet
+    ForOthers for_others;
 };
 /// false: errno says why the call ends.
 bool wait_for_bytes(int fd, Entry& entry, const PipeEnd& end, Waited& waited);
@@ -29,8 +30,6 @@ constexpr Period of_sends{100'000, 10'000'000};
 bool is_time(const Entry& entry, const Period& period);
 /// The same, and the look is this one.
 bool time_to_look(Entry& entry, const Period& period);
-/// For the peer, or another thread, which is about to hand back.
-void nap();
 
 inline ssize_t fails(int error) {
     errno = error;
