@@ -243,7 +243,7 @@ void start_programs(int listener, int rounds, bool polls, bool through_memory) {
         if (fd < 0) fail("accept");
         warm_up(fd, false, through_memory);
         std::thread writer([=] { write_all(fd, polls); });
-        usleep(random() % 40'000);
+        usleep(static_cast<useconds_t>(random() % 40'000));
         char name[] = "true";
         char* const words[] = {name, nullptr};
         pid_t child = 0;
