@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -160,6 +161,34 @@ void must_end_well(pid_t child) {
 int new_set(int flags = EPOLL_CLOEXEC) { return epoll_create1(flags); }
 
 // --- few events at a time
+
+/// Who waits for room alone hears of it though there are bytes, and the socket is in another set.
+void room_beside_bytes() {
+    const Connection one = connected();
+    const int set = new_set();
+    control(set, EPOLL_CTL_ADD, one.server, EPOLLOUT, 1);
+    control(new_set(), EPOLL_CTL_ADD, one.server, EPOLLIN, 2);
+    one.say();
+    std::string much(1 << 20, 'x');
+    for (int round = 0; round < 20; ++round) {
+        long sent = 0;
+        for (long some = 0; some >= 0; sent += std::max(some, 0L))
+            some = send(one.server, much.data(), much.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+        expect_none(set);
+        const Steps steps;
+        const pid_t child = child_that([&] {
+            steps.of_parent();
+            while (sent > 0) {
+                const long got = recv(one.client, much.data(), much.size(), 0);
+                check(got > 0, "recv");
+                sent -= got;
+            }
+        });
+        steps.to_child();
+        expect(set, 1, EPOLLOUT);
+        must_end_well(child);
+    }
+}
 
 /// All that is ready is told within two rounds, however few events a call takes. Nothing is read.
 void few() {
@@ -498,6 +527,7 @@ void by_system_call() {
 }
 
 const std::map<std::string, void (*)()> scenes{
+    {"room_beside_bytes", room_beside_bytes},
     {"few", few},
     {"few_edges", few_edges},
     {"copied", copied},

@@ -1,13 +1,15 @@
 // Nobody sleeps for ever: threads of one process that wait for the same sockets in different ways.
 // Under libvia-sockets.so, or over the kernel.
 //
-//     via_sockets_threads memory|kernel ROUNDS moved|two_ways|started|started_polling
+//     via_sockets_threads memory|kernel ROUNDS moved|two_ways|mixed|forked|started|started_polling
 //
 // `memory`: fails too if the bytes did not go through memory. `moved`: each thread of a server
 // waits for a set of its own, and takes idle connections over from the others', whose sets forget
 // them when they next hear of them, as haproxy does. `two_ways`: one thread of each end writes
-// while another one reads, and both sleep in between. `started`: while one thread sleeps in a
-// write, or in poll(), another one starts a program that inherits the socket.
+// while another one reads, and both sleep in between. `mixed`: of a connection that two threads
+// read others hear by poll(), select() and sets, and read nothing; `forked`: of two processes.
+// `started`: while one thread sleeps in a write, or in poll(), another one starts a program that
+// inherits the socket.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/tcp.h>
@@ -142,9 +144,9 @@ int connected(const sockaddr_in& server) {
 }
 
 /// Each request at another moment; the answers of a round are read when all have been asked for.
-void ask(const sockaddr_in& server, int rounds, bool through_memory) {
+void ask(const sockaddr_in& server, int rounds, int count, bool through_memory) {
     std::vector<int> sockets;
-    for (int n = 0; n < connections; ++n) {
+    for (int n = 0; n < count; ++n) {
         sockets.push_back(connected(server));
     }
     std::minstd_rand random(7);
@@ -194,17 +196,91 @@ void move_both_ways(int fd, int rounds, bool through_memory) {
     check_way(fd, through_memory, all);
 }
 
+/// Threads that wait for one connection, of which two read.
+class Mixed {
+public:
+    explicit Mixed(int fd) : fd_(fd) {}
+    void run(bool forked) {
+        for (int round = 0; round < 100; ++round) answer();
+        const pid_t child = forked ? fork() : 0;
+        if (child < 0) fail("fork");
+        std::vector<std::thread> all;
+        for (int n = 0; n < 2; ++n)
+            all.emplace_back([this] {
+                while (!ended_) answer();
+            });
+        all.emplace_back([this] { look_by_poll(); });
+        all.emplace_back([this] { look_by_select(); });
+        for (const std::uint32_t how : {0u, static_cast<std::uint32_t>(EPOLLET)})
+            all.emplace_back([this, how] { look_by_set(EPOLLIN | how); });
+        for (std::thread& one : all) one.join();
+        if (!forked) return;
+        if (child == 0) std::_Exit(0);
+        if (waitpid(child, nullptr, 0) != child) fail("waitpid");
+    }
+
+private:
+    static constexpr int limit_ms = 200;  // of those that look: the kernel may not wake them, too
+    /// Sometimes it asks again at once, and sometimes so late that others have read.
+    void rest(std::minstd_rand& random) const {
+        if (random() % 4 == 0) usleep(static_cast<useconds_t>(random() % 100));
+    }
+    void answer() {
+        std::array<char, answered> bytes{};
+        const long got = recv(fd_, bytes.data(), asked, 0);
+        if (got < 0 || got % asked != 0) fail("recv");
+        if (got == 0) ended_ = true;
+        if (got > 0 && send(fd_, bytes.data(), answered, MSG_NOSIGNAL) != answered) fail("send");
+    }
+    void look_by_poll() {
+        std::minstd_rand random(1);
+        while (!ended_) {
+            pollfd one{fd_, POLLIN, 0};
+            if (poll(&one, 1, limit_ms) < 0) fail("poll");
+            rest(random);
+        }
+    }
+    void look_by_select() {
+        std::minstd_rand random(2);
+        while (!ended_) {
+            fd_set reads;
+            FD_ZERO(&reads);
+            FD_SET(fd_, &reads);
+            timeval limit{0, limit_ms * 1000};
+            if (select(fd_ + 1, &reads, nullptr, nullptr, &limit) < 0) fail("select");
+            rest(random);
+        }
+    }
+    void look_by_set(std::uint32_t events) {
+        std::minstd_rand random(events);
+        const int set = epoll_create1(0);
+        while (!ended_) {
+            epoll_event event{events, {.fd = fd_}};
+            if (epoll_ctl(set, EPOLL_CTL_ADD, fd_, &event) != 0) fail("epoll_ctl");
+            for (int turn = 0; turn < 50 && !ended_; ++turn) {
+                if (epoll_wait(set, &event, 1, limit_ms) < 0) fail("epoll_wait");
+                rest(random);
+            }
+            if (epoll_ctl(set, EPOLL_CTL_DEL, fd_, nullptr) != 0) fail("epoll_ctl");
+        }
+        close(set);
+    }
+
+    const int fd_;
+    std::atomic<bool> ended_{false};
+};
+
 constexpr std::size_t written = 12'000'000;
 
 /// Bytes go both ways until they go through memory.
 void warm_up(int fd, bool begins, bool through_memory) {
-    constexpr int rounds = 20;
+    constexpr int rounds = 50;
     std::array<char, asked> bytes{};
     for (int half = begins ? 0 : 1; half < 2 * rounds + (begins ? 0 : 1); ++half) {
         if (half % 2 == 0 && send(fd, bytes.data(), asked, 0) != asked) fail("send");
         if (half % 2 == 1 && recv(fd, bytes.data(), asked, MSG_WAITALL) != asked) fail("recv");
     }
-    check_way(fd, through_memory, rounds * asked);
+    if (!begins) check_way(fd, through_memory, rounds * asked);
 }
 
 void read_slowly(const sockaddr_in& server, int rounds, bool through_memory) {
@@ -278,7 +354,9 @@ int main(int count, char** words) {
     alarm(200);
     if (child == 0) {
         if (what == "moved")
-            ask(address, rounds, through_memory);
+            ask(address, rounds, connections, through_memory);
+        else if (what == "mixed" || what == "forked")
+            ask(address, rounds, 1, through_memory);
         else if (starts)
             read_slowly(address, rounds, through_memory);
         else
@@ -294,7 +372,10 @@ int main(int count, char** words) {
         if (fd < 0) fail("accept");
         const timeval limit{100, 0};
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-        move_both_ways(fd, rounds, through_memory);
+        if (what == "two_ways")
+            move_both_ways(fd, rounds, through_memory);
+        else
+            Mixed(fd).run(what == "forked");
     }
     int status = 0;
     if (waitpid(child, &status, 0) != child) fail("waitpid");
