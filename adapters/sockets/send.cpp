@@ -16,14 +16,29 @@ bool nobody_reads(const PipeEnd& end) {
            end.sending().fin.load() != 0;
 }
 
-ssize_t finish_in_kernel(int fd, const Buffers& from, std::size_t done, int flags) {
-    if (done > 0) return static_cast<ssize_t>(done);
-    std::array<iovec, kernel_parts> parts;
-    return kernel_send(fd, parts.data(), from.rest(parts.data(), kernel_parts), flags);
+/// What is left of a call that has sent `done` bytes already.
+ssize_t finish_in_kernel(int fd, Buffers& from, std::size_t done, int flags) {
+    while (!from.done()) {
+        std::array<iovec, kernel_parts> parts;
+        const int count = from.rest(parts.data(), kernel_parts);
+        if (done > 0) flags |= MSG_NOSIGNAL;  // a call that sent something says so
+        const ssize_t sent = kernel_send(fd, parts.data(), count, flags);
+        if (sent < 0) return done > 0 ? static_cast<ssize_t>(done) : sent;
+        std::size_t asked = 0;
+        for (int at = 0; at < count; ++at) asked += parts[static_cast<std::size_t>(at)].iov_len;
+        done += static_cast<std::size_t>(sent);
+        from.use(static_cast<std::size_t>(sent));
+        if (static_cast<std::size_t>(sent) < asked) break;
+    }
+    return static_cast<ssize_t>(done);
 }
 
-ssize_t send_stored(int fd, Entry& entry, const PipeEnd& end, Buffers& from, int flags) {
-    std::size_t done = 0;
+/// Adds to `done`. Nothing: the bytes go another way by now, and the rest is still to be sent.
+std::optional<ssize_t> send_stored(int fd, Entry& entry, const PipeEnd& end, Buffers& from,
+                                   int flags, std::size_t& done) {
+    const auto sent_or = [&](int error) {
+        return done > 0 ? static_cast<ssize_t>(done) : fails(error);
+    };
     const bool nonblocking = is_nonblocking(entry, flags);
     if (time_to_look(entry, of_sends)) look_at_kernel(fd, end);
     for (Waited waited;;) {
@@ -31,11 +46,13 @@ ssize_t send_stored(int fd, Entry& entry, const PipeEnd& end, Buffers& from, int
             end.own().at_end.store(2);
             if (done == 0 && end.sending().fin.load() == 0) return fails(error);
         }
-        if (nobody_reads(end)) return finish_in_kernel(fd, from, done, flags);
-        if (!end.sending().lock.take()) return fails(EINTR);
+        if (nobody_reads(end))
+            return done > 0 ? static_cast<ssize_t>(done)
+                            : finish_in_kernel(fd, from, done, flags);
+        if (!end.sending().lock.take()) return sent_or(EINTR);
         if (end.pipe().state() != stored) {
             end.sending().lock.let_go();
-            return done > 0 ? static_cast<ssize_t>(done) : -2;
+            return std::nullopt;
         }
         SendEnd& sending = end.sending();
         std::size_t now = 0;
@@ -61,12 +78,10 @@ ssize_t send_stored(int fd, Entry& entry, const PipeEnd& end, Buffers& from, int
         end.sending().lock.let_go();
         done += now;
         if (from.done()) return static_cast<ssize_t>(done);
-        if (nonblocking) return done > 0 ? static_cast<ssize_t>(done) : fails(EAGAIN);
+        if (nonblocking) return sent_or(EAGAIN);
         if (now > 0) waited.rounds = 0;
-        if (!wait_for_room(fd, entry, end, waited))
-            return done > 0 ? static_cast<ssize_t>(done) : -1;
-        if (end.peer().wants_kernel.load() != 0 && !through_memory(fd, entry))
-            return done > 0 ? static_cast<ssize_t>(done) : -2;
+        if (!wait_for_room(fd, entry, end, waited)) return sent_or(errno);
+        if (end.peer().wants_kernel.load() != 0 && !through_memory(fd, entry)) return std::nullopt;
     }
 }
 
@@ -75,12 +90,16 @@ ssize_t send_stored(int fd, Entry& entry, const PipeEnd& end, Buffers& from, int
 ssize_t send(int fd, Entry& entry, const iovec* parts, int count, int flags) {
     if ((flags & (MSG_OOB | MSG_ZEROCOPY | MSG_FASTOPEN)) != 0)
         hand_back(fd, entry, Reason::unusual_call);
+    Buffers from(parts, count);
+    std::size_t done = 0;  // through memory, before the bytes went another way
+    const auto by_kernel = [&] {
+        return done > 0 ? finish_in_kernel(fd, from, done, flags)
+                        : kernel_send(fd, parts, count, flags);
+    };
     for (;;) {
-        if (entry.kind.load(std::memory_order_relaxed) == Kind::plain)
-            return kernel_send(fd, parts, count, flags);
+        if (entry.kind.load(std::memory_order_relaxed) == Kind::plain) return by_kernel();
         ssize_t bytes = 0;
-        Pipe* const pipe = pipe_or_kernel(fd, entry, entry.sends, bytes,
-                                          [&] { return kernel_send(fd, parts, count, flags); });
+        Pipe* const pipe = pipe_or_kernel(fd, entry, entry.sends, bytes, by_kernel);
         if (pipe == nullptr) return bytes;
         const PipeEnd end = entry.end();
         if (pipe->state() == before) {
@@ -89,22 +108,20 @@ ssize_t send(int fd, Entry& entry, const iovec* parts, int count, int flags) {
                 pipe->word.fetch_sub(one);
                 continue;
             }
-            const ssize_t sent = kernel_send(fd, parts, count, flags);
+            const ssize_t sent = by_kernel();
             pipe->word.fetch_sub(one);
             if (sent > 0) step(fd, entry);
             return sent;
         }
         if (!through_memory(fd, entry)) continue;
-        Buffers from(parts, count);
         if (from.done()) return 0;
-        if (pipe->state() == returned) return kernel_send(fd, parts, count, flags);
+        if (pipe->state() == returned) return by_kernel();
         if (pipe->state() == returning) {
-            if (is_deserted(fd, end)) return kernel_send(fd, parts, count, flags);
+            if (is_deserted(fd, end)) return by_kernel();
             nap();
             continue;
         }
-        const ssize_t sent = send_stored(fd, entry, end, from, flags);
-        if (sent != -2) return sent;
+        if (const auto result = send_stored(fd, entry, end, from, flags, done)) return *result;
     }
 }
 

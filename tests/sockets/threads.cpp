@@ -1,58 +1,28 @@
 // Nobody sleeps for ever: threads of one process that wait for the same sockets in different ways.
 // Under libvia-sockets.so, or over the kernel.
 //
-//     via_sockets_threads memory|kernel ROUNDS moved|two_ways|mixed|forked|started|started_polling
+//     via_sockets_threads memory|kernel ROUNDS moved|two_ways|mixed|forked
 //
 // `memory`: fails too if the bytes did not go through memory. `moved`: each thread of a server
 // waits for a set of its own, and takes idle connections over from the others', whose sets forget
 // them when they next hear of them, as haproxy does. `two_ways`: one thread of each end writes
 // while another one reads, and both sleep in between. `mixed`: of a connection that two threads
 // read others hear by poll(), select() and sets, and read nothing; `forked`: of two processes.
-// `started`: while one thread sleeps in a write, or in poll(), another one starts a program that
-// inherits the socket.
-#include <arpa/inet.h>
-#include <errno.h>
-#include <linux/tcp.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
+#include <sys/select.h>
 #include <sys/time.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
 #include <atomic>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <random>
 #include <string_view>
-#include <thread>
-#include <vector>
+
+#include "pair.hpp"
 
 namespace {
 
 constexpr std::size_t asked = 112;
 constexpr std::size_t answered = 739;
 constexpr int servers = 3, connections = 8;
-
-[[noreturn]] void fail(const char* what) {
-    std::fprintf(stderr, "%s: %s\n", what, std::strerror(errno));
-    std::_Exit(1);
-}
-
-/// Below it all bytes may be the kernel's.
-void check_way(int fd, bool through_memory, std::uint64_t received) {
-    tcp_info info{};
-    socklen_t length = sizeof info;
-    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) fail("TCP_INFO");
-    errno = 0;
-    if (through_memory && info.tcpi_bytes_received > received / 2)
-        fail("the bytes were the kernel's");
-}
 
 /// A connection of a server whose threads have sets of their own.
 struct Taken {
@@ -136,13 +106,6 @@ private:
     std::atomic<int> ended_{0};
 };
 
-int connected(const sockaddr_in& server) {
-    const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (fd < 0 || connect(fd, reinterpret_cast<const sockaddr*>(&server), sizeof server) != 0)
-        fail("connect");
-    return fd;
-}
-
 /// Each request at another moment; the answers of a round are read when all have been asked for.
 void ask(const sockaddr_in& server, int rounds, int count, bool through_memory) {
     std::vector<int> sockets;
@@ -165,35 +128,6 @@ void ask(const sockaddr_in& server, int rounds, int count, bool through_memory) 
         check_way(fd, through_memory, static_cast<std::uint64_t>(rounds) * answered);
         close(fd);
     }
-}
-
-/// 4 KB a round, in pieces of random lengths, one thread a direction.
-void move_both_ways(int fd, int rounds, bool through_memory) {
-    constexpr std::size_t of_round = 4096;
-    const std::size_t all = static_cast<std::size_t>(rounds) * of_round;
-    std::thread writer([=] {
-        std::minstd_rand random(3);
-        std::vector<char> bytes(16 * of_round);
-        for (std::size_t done = 0; done < all;) {
-            const std::size_t length = std::min(random() % bytes.size() + 1, all - done);
-            for (std::size_t at = 0; at < length; ++at)
-                bytes[at] = static_cast<char>((done + at) % 251);
-            if (send(fd, bytes.data(), length, MSG_NOSIGNAL) != static_cast<long>(length))
-                fail("send");
-            done += length;
-        }
-    });
-    std::vector<char> bytes(32 * of_round);
-    std::minstd_rand random(5);
-    for (std::size_t done = 0; done < all;) {
-        const long got = recv(fd, bytes.data(), random() % bytes.size() + 1, 0);
-        if (got <= 0) fail("bytes have not come");
-        for (std::size_t at = 0; at < static_cast<std::size_t>(got); ++at)
-            if (bytes[at] != static_cast<char>((done + at) % 251)) fail("another byte");
-        done += static_cast<std::size_t>(got);
-    }
-    writer.join();
-    check_way(fd, through_memory, all);
 }
 
 /// Threads that wait for one connection, of which two read.
@@ -270,68 +204,6 @@ private:
     std::atomic<bool> ended_{false};
 };
 
-constexpr std::size_t written = 12'000'000;
-
-/// Bytes go both ways until they go through memory.
-void warm_up(int fd, bool begins, bool through_memory) {
-    constexpr int rounds = 50;
-    std::array<char, asked> bytes{};
-    for (int half = begins ? 0 : 1; half < 2 * rounds + (begins ? 0 : 1); ++half) {
-        if (half % 2 == 0 && send(fd, bytes.data(), asked, 0) != asked) fail("send");
-        if (half % 2 == 1 && recv(fd, bytes.data(), asked, MSG_WAITALL) != asked) fail("recv");
-    }
-    if (!begins) check_way(fd, through_memory, rounds * asked);
-}
-
-void read_slowly(const sockaddr_in& server, int rounds, bool through_memory) {
-    std::minstd_rand random(11);
-    std::vector<char> bytes(200'000);
-    for (int round = 0; round < rounds; ++round) {
-        const int fd = connected(server);
-        warm_up(fd, true, through_memory);
-        usleep(10'000);
-        for (std::size_t done = 0; done < written;) {
-            const long got = recv(fd, bytes.data(), random() % bytes.size() + 1, 0);
-            if (got <= 0) fail("bytes have not come");
-            done += static_cast<std::size_t>(got);
-            if (random() % 5 == 0) usleep(1000);
-        }
-        if (send(fd, bytes.data(), 1, 0) != 1) fail("send");
-        close(fd);
-    }
-}
-
-void write_all(int fd, bool polls) {
-    const std::vector<char> bytes(written);
-    for (std::size_t done = 0; done < written;) {
-        pollfd room{fd, POLLOUT, 0};
-        if (polls && poll(&room, 1, -1) != 1) fail("poll");
-        const long sent = send(fd, bytes.data() + done, written - done, polls ? MSG_DONTWAIT : 0);
-        if (sent < 0 && errno != EAGAIN) fail("send");
-        if (sent > 0) done += static_cast<std::size_t>(sent);
-    }
-}
-
-void start_programs(int listener, int rounds, bool polls, bool through_memory) {
-    std::minstd_rand random(13);
-    for (int round = 0; round < rounds; ++round) {
-        const int fd = accept(listener, nullptr, nullptr);
-        if (fd < 0) fail("accept");
-        warm_up(fd, false, through_memory);
-        std::thread writer([=] { write_all(fd, polls); });
-        usleep(static_cast<useconds_t>(random() % 40'000));
-        char name[] = "true";
-        char* const words[] = {name, nullptr};
-        pid_t child = 0;
-        if (posix_spawnp(&child, name, nullptr, nullptr, words, environ) != 0) fail("posix_spawn");
-        if (waitpid(child, nullptr, 0) != child) fail("waitpid");
-        writer.join();
-        char byte = 0;
-        if (recv(fd, &byte, 1, 0) != 1) fail("recv");
-        close(fd);
-    }
-}
-
 }  // namespace
 
 int main(int count, char** words) {
@@ -339,45 +211,19 @@ int main(int count, char** words) {
     const bool through_memory = std::strcmp(words[1], "memory") == 0;
     const int rounds = std::atoi(words[2]);
     const std::string_view what = words[3];
-    const bool starts = what.starts_with("started");
-    const int listener = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof address;
-    if (listener < 0 || bind(listener, reinterpret_cast<sockaddr*>(&address), length) != 0 ||
-        listen(listener, connections) != 0 ||
-        getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0)
-        fail("listen");
-    const pid_t child = fork();
-    if (child < 0) fail("fork");
-    alarm(200);
-    if (child == 0) {
-        if (what == "moved")
-            ask(address, rounds, connections, through_memory);
-        else if (what == "mixed" || what == "forked")
-            ask(address, rounds, 1, through_memory);
-        else if (starts)
-            read_slowly(address, rounds, through_memory);
-        else
-            move_both_ways(connected(address), rounds, through_memory);
-        std::_Exit(0);
-    }
-    if (what == "moved") {
-        Threads(listener).run();
-    } else if (starts) {
-        start_programs(listener, rounds, what == "started_polling", through_memory);
-    } else {
-        const int fd = accept(listener, nullptr, nullptr);
-        if (fd < 0) fail("accept");
-        const timeval limit{100, 0};
+    const auto serve = [&](int listener) {
+        if (what == "moved") return Threads(listener).run();
+        const int fd = accepted(listener);
+        if (what != "two_ways") return Mixed(fd).run(what == "forked");
+        const timeval limit{100, 0};  // other calls sleep then
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+        move_both_ways(fd, rounds);
+        check_way(fd, through_memory, static_cast<std::uint64_t>(rounds) * of_round);
+    };
+    return run_pair(connections, serve, [&](const sockaddr_in& server) {
         if (what == "two_ways")
-            move_both_ways(fd, rounds, through_memory);
+            move_both_ways(connected(server), rounds);
         else
-            Mixed(fd).run(what == "forked");
-    }
-    int status = 0;
-    if (waitpid(child, &status, 0) != child) fail("waitpid");
-    return status == 0 ? 0 : 1;
+            ask(server, rounds, what == "moved" ? connections : 1, through_memory);
+    });
 }

@@ -1,0 +1,102 @@
+// A connection of this process and one that it starts.
+#pragma once
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+[[noreturn]] inline void fail(const char* what) {
+    std::fprintf(stderr, "%s: %s\n", what, std::strerror(errno));
+    std::_Exit(1);
+}
+
+/// Below it all bytes may be the kernel's.
+inline void check_way(int fd, bool through_memory, std::uint64_t received) {
+    tcp_info info{};
+    socklen_t length = sizeof info;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) fail("TCP_INFO");
+    errno = 0;
+    if (through_memory && info.tcpi_bytes_received > received / 2)
+        fail("the bytes were the kernel's");
+}
+
+inline int connected(const sockaddr_in& server) {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (fd < 0 || connect(fd, reinterpret_cast<const sockaddr*>(&server), sizeof server) != 0)
+        fail("connect");
+    return fd;
+}
+
+/// `serve` a listening socket, while a process of its own does `ask`; ends with both, or by a
+/// signal when they stand still.
+template <class Serve, class Ask>
+int run_pair(int backlog, const Serve& serve, const Ask& ask) {
+    constexpr unsigned patience_s = 200;
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    if (listener < 0 || bind(listener, reinterpret_cast<sockaddr*>(&address), length) != 0 ||
+        listen(listener, backlog) != 0 ||
+        getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0)
+        fail("listen");
+    const pid_t child = fork();
+    if (child < 0) fail("fork");
+    alarm(patience_s);
+    if (child == 0) {
+        ask(address);
+        std::_Exit(0);
+    }
+    serve(listener);
+    int status = 0;
+    if (waitpid(child, &status, 0) != child) fail("waitpid");
+    return status == 0 ? 0 : 1;
+}
+
+inline int accepted(int listener) {
+    const int fd = accept(listener, nullptr, nullptr);
+    if (fd < 0) fail("accept");
+    return fd;
+}
+
+constexpr std::size_t of_round = 4096;
+/// 4 KB a round, in pieces of random lengths, one thread a direction.
+inline void move_both_ways(int fd, int rounds) {
+    const std::size_t all = static_cast<std::size_t>(rounds) * of_round;
+    std::thread writer([=] {
+        std::minstd_rand random(3);
+        std::vector<char> bytes(16 * of_round);
+        for (std::size_t done = 0; done < all;) {
+            const std::size_t length = std::min(random() % bytes.size() + 1, all - done);
+            for (std::size_t at = 0; at < length; ++at)
+                bytes[at] = static_cast<char>((done + at) % 251);
+            if (send(fd, bytes.data(), length, MSG_NOSIGNAL) != static_cast<long>(length))
+                fail("send");
+            done += length;
+        }
+    });
+    std::vector<char> bytes(32 * of_round);
+    std::minstd_rand random(5);
+    for (std::size_t done = 0; done < all;) {
+        const long got = recv(fd, bytes.data(), random() % bytes.size() + 1, 0);
+        if (got <= 0) fail("bytes have not come");
+        for (std::size_t at = 0; at < static_cast<std::size_t>(got); ++at)
+            if (bytes[at] != static_cast<char>((done + at) % 251)) fail("another byte");
+        done += static_cast<std::size_t>(got);
+    }
+    writer.join();
+}
