@@ -102,9 +102,9 @@ int shutdown(int fd, int how) noexcept {
     Entry* const entry = socket_entry(fd);
     // Then the kernel says that the stream has ended though the peer goes on to read.
     if (entry != nullptr && how == SHUT_RD) hand_back(fd, *entry, Reason::half_closed);
-    // Behind a FIN nothing can be sent again.
+    // Behind a FIN nothing can be sent again, nor told what of the peer's came before it.
     if (entry != nullptr && how != SHUT_RD && through_memory(fd, *entry) &&
-        has_unread_by_peer(*entry))
+        (has_unread_by_peer(*entry) || entry->end().peer_sending().from.load() == 0))
         hand_back(fd, *entry, Reason::half_closed);
     if (entry != nullptr && how != SHUT_RD && through_memory(fd, *entry)) {
         const PipeEnd end = entry->end();

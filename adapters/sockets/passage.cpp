@@ -37,6 +37,20 @@ bool settle(int fd, Entry& entry, const PipeEnd& end) {
     return true;
 }
 
+namespace {
+
+/// What the kernel has yet to give, as long as it can be told: once both ends have sent a FIN, or
+/// one of them a reset, nobody says whether a FIN is among what it has received.
+void learn_left(int fd, const PipeEnd& end) {
+    if (end.reading().kernel_done.load(std::memory_order_relaxed) != 0 ||
+        end.peer_sending().from.load() == 0 || !end.reading().lock.take())
+        return;
+    kernel_is_empty(fd, end);
+    end.reading().lock.let_go();
+}
+
+}  // namespace
+
 bool through_memory(int fd, Entry& entry) {
     if (entry.kind.load() == Kind::plain) return false;
     Pipe* const pipe = pipe_of(entry);
@@ -44,6 +58,7 @@ bool through_memory(int fd, Entry& entry) {
     const PipeEnd end = entry.end();
     if (pipe->state() == stored) {
         enter(fd, entry, end);
+        learn_left(fd, end);
     } else if (pipe->state() == returning && end.peer().wants_kernel.load() != 0) {
         help_to_hand_back(fd, end);
     }

@@ -143,13 +143,32 @@ def closed_when_there_was_no_memory():
         0 epoll first wait 0""")
 
 
+def ended_before_it_was_read():
+    """Both had sent a FIN, of which the kernel told no more: the last byte was missing."""
+    yield from connected()
+    yield from steps("""
+        1 send 1 6 0 1 dontwait
+        1 send 1 6 1 100 quiet
+        0 recv 1 1 recvmsg
+        0 flood 1 5 0
+        1 swallow 1 5 0 FLOOD
+        0 shutdown 1 1
+        1 ended 1
+        1 kill
+        0 recv 1 100 read
+        0 ended 1""")
+
+
 def main():
     for script in (sent_after_end_of_reading, limit_of_a_sender_that_has_not_read,
                    peer_without_memory, shut_down_by_a_system_call,
-                   child_of_a_waiting_parent, closed_when_there_was_no_memory):
+                   child_of_a_waiting_parent, closed_when_there_was_no_memory,
+                   ended_before_it_was_read):
         arguments = argparse.Namespace(actor=sys.argv[1], options='after=1')
         if script == peer_without_memory:
             arguments.options = 'after=3'
+        if script == ended_before_it_was_read:
+            arguments.options = 'after=2'
         watch(40)
         kernel = perform(arguments, list(script()), [None, None])
         ours = perform(arguments, list(script()), [sys.argv[2]] * 2)
