@@ -107,7 +107,9 @@ bool is_unusual(int fd) {
            (real().fcntl(fd, F_GETFL) & O_ASYNC) != 0;
 }
 
+/// A call with one part spares the kernel a msghdr to copy in.
 ssize_t kernel_receive(int fd, const iovec* parts, int count, int flags) {
+    if (count == 1) return real().recv(fd, parts->iov_base, parts->iov_len, flags);
     msghdr message{};
     message.msg_iov = const_cast<iovec*>(parts);
     message.msg_iovlen = static_cast<std::size_t>(count);
@@ -115,6 +117,7 @@ ssize_t kernel_receive(int fd, const iovec* parts, int count, int flags) {
 }
 
 ssize_t kernel_send(int fd, const iovec* parts, int count, int flags) {
+    if (count == 1) return real().send(fd, parts->iov_base, parts->iov_len, flags);
     msghdr message{};
     message.msg_iov = const_cast<iovec*>(parts);
     message.msg_iovlen = static_cast<std::size_t>(count);

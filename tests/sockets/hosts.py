@@ -134,7 +134,7 @@ def end(*processes):
 def between(hosts, via):
     """The client's blocking calls ask the kernel for a moment before they sleep."""
     with tempfile.NamedTemporaryFile('r') as calls:
-        watched = ['strace', '-f', '-o', calls.name, '-e', 'trace=recvmsg']
+        watched = ['strace', '-f', '-o', calls.name, '-e', 'trace=recvfrom,recvmsg']
         between_watched(hosts, via, watched)
         assert 'MSG_DONTWAIT' in calls.read(), 'the client never busy polls'
 
