@@ -569,8 +569,8 @@ std::string do_other(const std::string& what, Words& words) {
         await_bytes(fd, bytes);
         return "there";
     }
-    if (what == "ended") {
-        pollfd one{fd, POLLRDHUP, 0};
+    if (what == "ended" || what == "reset") {
+        pollfd one{fd, static_cast<short>(what == "ended" ? POLLRDHUP : 0), 0};
         return std::to_string(poll(&one, 1, 5000));
     }
     if (what == "unread") {

@@ -231,6 +231,8 @@ def farewell(c, side, at, draw):
     if draw.random() < 0.5 and not c.finished[side] and not c.killed:
         mark = '~' if c.odd or before else ''
         yield side, f'{mark}send {at} 1 0 10 write'
+        if not mark:
+            yield side, f'reset {at}'  # it is a moment on its way
         yield side, f'{"~" if before else ""}send {at} 1 0 10 write'
         yield side, f'{mark}signals 0'
     any_end = '~' if c.odd or c.killed or before else ''
