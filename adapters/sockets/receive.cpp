@@ -28,9 +28,10 @@ bool has_nothing_new(const Entry& entry, const PipeEnd& end) {
     return reading.lock.owner.load(std::memory_order_acquire) == 0 && !is_time(entry, of_receives);
 }
 
-ssize_t receive_stored(int fd, Entry& entry, const PipeEnd& end, Buffers& to, int flags) {
+ssize_t receive_stored(int fd, Entry& entry, const PipeEnd& end, Buffers& to, int flags,
+                       Waited& waited) {
     if (is_nonblocking(entry, flags) && has_nothing_new(entry, end)) return fails(EAGAIN);
-    for (Waited waited;;) {
+    for (waited.rounds = 0;;) {
         if (!end.reading().lock.take()) return fails(EINTR);
         bool room = false;
         std::size_t got = take(fd, end, to, flags, room);
@@ -104,7 +105,8 @@ ssize_t receive_by_kernel(int fd, Entry& entry, const iovec* parts, int count, i
     return kernel_receive(fd, parts, count, flags);
 }
 
-ssize_t receive_some(int fd, Entry& entry, const iovec* parts, int count, int flags) {
+ssize_t receive_some(int fd, Entry& entry, const iovec* parts, int count, int flags,
+                     Waited& waited) {
     for (;;) {
         if (entry.kind.load(std::memory_order_relaxed) == Kind::plain)
             return kernel_receive(fd, parts, count, flags);
@@ -126,7 +128,7 @@ ssize_t receive_some(int fd, Entry& entry, const iovec* parts, int count, int fl
         if (!through_memory(fd, entry)) continue;
         Buffers to(parts, count);
         if (to.done()) return 0;
-        const ssize_t got = receive_stored(fd, entry, end, to, flags);
+        const ssize_t got = receive_stored(fd, entry, end, to, flags, waited);
         if (got != -2) return got;
     }
 }
@@ -139,13 +141,14 @@ ssize_t receive(int fd, Entry& entry, const iovec* parts, int count, int flags) 
         hand_back(fd, entry, Reason::unusual_call);
         return kernel_receive(fd, parts, count, flags);
     }
-    if ((flags & MSG_WAITALL) == 0) return receive_some(fd, entry, parts, count, flags);
+    Waited waited;
+    if ((flags & MSG_WAITALL) == 0) return receive_some(fd, entry, parts, count, flags, waited);
     Buffers to(parts, count);
     ssize_t sum = 0;
     while (!to.done()) {
         std::array<iovec, kernel_parts> rest;
         const ssize_t got = receive_some(fd, entry, rest.data(), to.rest(rest.data(), kernel_parts),
-                                         flags & ~MSG_WAITALL);
+                                         flags & ~MSG_WAITALL, waited);
         if (got <= 0) return sum > 0 ? sum : got;
         to.use(static_cast<std::size_t>(got));
         sum += got;

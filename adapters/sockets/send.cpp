@@ -47,8 +47,7 @@ std::optional<ssize_t> send_stored(int fd, Entry& entry, const PipeEnd& end, Buf
             if (done == 0 && end.sending().fin.load() == 0) return fails(error);
         }
         if (nobody_reads(end))
-            return done > 0 ? static_cast<ssize_t>(done)
-                            : finish_in_kernel(fd, from, done, flags);
+            return done > 0 ? static_cast<ssize_t>(done) : finish_in_kernel(fd, from, done, flags);
         if (!end.sending().lock.take()) return sent_or(EINTR);
         if (end.pipe().state() != stored) {
             end.sending().lock.let_go();

@@ -146,11 +146,20 @@ bool appears(const PipeEnd& end, bool (PipeEnd::*there)() const) {
     return false;
 }
 
-std::uint64_t end_of_limit(int fd) {
-    const auto limit = option_of<timeval>(fd, SOL_SOCKET, SO_SNDTIMEO, {});
+std::uint64_t limit_of(int fd, int option) {
+    const auto limit = option_of<timeval>(fd, SOL_SOCKET, option, {});
     if (limit.tv_sec == 0 && limit.tv_usec == 0) return ~0ull;
-    return now_ns() + static_cast<std::uint64_t>(limit.tv_sec) * 1000000000 +
+    return static_cast<std::uint64_t>(limit.tv_sec) * 1000000000 +
            static_cast<std::uint64_t>(limit.tv_usec) * 1000;
+}
+
+/// Of all the sleeps of a call. true: the limit has come.
+bool is_over(int fd, int option, Waited& waited) {
+    if (waited.until_ns == 0) {
+        const std::uint64_t limit = limit_of(fd, option);
+        waited.until_ns = limit == ~0ull ? limit : waited.since_ns + limit;
+    }
+    return waited.until_ns != ~0ull && now_ns() >= waited.until_ns;
 }
 
 /// No byte will wake: a moment in the kernel, and a look at what it knows.
@@ -167,8 +176,8 @@ bool rest_for_a_moment(int fd, const PipeEnd& end, bool ask) {
     return true;
 }
 
-/// In the kernel, until a byte wakes or the limit has come.
-bool sleep_for_room(int fd, const PipeEnd& end, std::uint64_t until_ns) {
+/// In the kernel, until a byte wakes or the limit has come. false: errno says why the call ends.
+bool sleep_until(int fd, const PipeEnd& end, std::uint64_t until_ns) {
     if (until_ns != ~0ull) {
         const std::uint64_t now = now_ns();
         const std::uint64_t ms = now < until_ns ? (until_ns - now + 999999) / 1000000 : 0;
@@ -183,7 +192,7 @@ bool sleep_for_room(int fd, const PipeEnd& end, std::uint64_t until_ns) {
     const int error = errno;
     heard(end, got, error);
     errno = error;
-    return got >= 0 || error != EINTR;  // EAGAIN is SO_RCVTIMEO's, which is not for us
+    return got >= 0 || (error != EAGAIN && error != EINTR);
 }
 
 }  // namespace
@@ -198,21 +207,28 @@ bool wait_for_bytes(int fd, Entry& entry, const PipeEnd& end, Waited& waited) {
         if (end.pipe().state() == returning) nap();
         return true;
     }
-    char byte;
-    const ssize_t got = real().recv(fd, &byte, 1, MSG_PEEK);
+    // The kernel keeps the limit of the first sleep itself.
+    bool goes_on = true;
+    if (waited.since_ns == 0) {
+        waited.since_ns = now_ns();
+        goes_on = sleep_until(fd, end, ~0ull);
+    } else if (is_over(fd, SO_RCVTIMEO, waited)) {
+        errno = EAGAIN;
+        goes_on = false;
+    } else {
+        goes_on = sleep_until(fd, end, waited.until_ns);
+    }
     const int error = errno;
     woken(entry);
-    heard(end, got, error);
     errno = error;
-    return got >= 0 || (error != EAGAIN && error != EINTR);
+    return goes_on;
 }
 
 /// false: errno says why the call ends.
 bool wait_for_room(int fd, Entry& entry, const PipeEnd& end, Waited& waited) {
     if (waited.rounds == 0 && appears(end, &PipeEnd::has_room)) return true;
-    if (waited.until_ns == 0) {
-        waited.until_ns = end_of_limit(fd);
-    } else if (waited.until_ns != ~0ull && now_ns() >= waited.until_ns) {
+    if (waited.since_ns == 0) waited.since_ns = now_ns();
+    if (is_over(fd, SO_SNDTIMEO, waited)) {
         errno = EAGAIN;
         return false;
     }
@@ -226,11 +242,11 @@ bool wait_for_room(int fd, Entry& entry, const PipeEnd& end, Waited& waited) {
         if (end.own().leaves.load() != 0) nap();
         return true;
     }
-    const bool goes_on = sleep_for_room(fd, end, waited.until_ns);
+    const bool goes_on = sleep_until(fd, end, waited.until_ns);
     const int error = errno;
     woken(entry);
     errno = error;
-    return goes_on;
+    return goes_on || (error == EAGAIN && waited.until_ns == ~0ull);  // SO_RCVTIMEO's
 }
 
 }  // namespace via::sockets

@@ -12,7 +12,8 @@ void wake(int fd, const PipeEnd& end, std::uint32_t why);
 /// What one call has waited.
 struct Waited {
     int rounds = 0;
-    std::uint64_t until_ns = 0;  ///< SO_SNDTIMEO's end; 0: not asked yet
+    std::uint64_t since_ns = 0;  ///< its first sleep
+    std::uint64_t until_ns = 0;  ///< end of SO_RCVTIMEO or SO_SNDTIMEO; 0: not asked yet
     ForOthers for_others;
 };
 /// false: errno says why the call ends.

@@ -14,19 +14,7 @@
 
 namespace {
 
-constexpr std::size_t asked = 112;
 constexpr std::size_t written = 12'000'000;
-
-/// Bytes go both ways until they go through memory.
-void warm_up(int fd, bool begins, bool through_memory) {
-    constexpr int rounds = 50;
-    std::array<char, asked> bytes{};
-    for (int half = begins ? 0 : 1; half < 2 * rounds + (begins ? 0 : 1); ++half) {
-        if (half % 2 == 0 && send(fd, bytes.data(), asked, 0) != asked) fail("send");
-        if (half % 2 == 1 && recv(fd, bytes.data(), asked, MSG_WAITALL) != asked) fail("recv");
-    }
-    if (!begins) check_way(fd, through_memory, rounds * asked);
-}
 
 void read_slowly(const sockaddr_in& server, int rounds, bool through_memory) {
     std::minstd_rand random(11);

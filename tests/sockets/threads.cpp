@@ -1,13 +1,15 @@
 // Nobody sleeps for ever: threads of one process that wait for the same sockets in different ways.
 // Under libvia-sockets.so, or over the kernel.
 //
-//     via_sockets_threads memory|kernel ROUNDS moved|two_ways|mixed|forked
+//     via_sockets_threads memory|kernel ROUNDS moved|two_ways|limited|mixed|forked
 //
 // `memory`: fails too if the bytes did not go through memory. `moved`: each thread of a server
 // waits for a set of its own, and takes idle connections over from the others', whose sets forget
 // them when they next hear of them, as haproxy does. `two_ways`: one thread of each end writes
-// while another one reads, and both sleep in between. `mixed`: of a connection that two threads
-// read others hear by poll(), select() and sets, and read nothing; `forked`: of two processes.
+// while another one reads, and both sleep in between. `limited`: a read
+// that has a limit of time ends, ROUNDS times, however often another thread is woken. `mixed`: of a
+// connection that two threads read others hear by poll(), select() and sets, and read nothing;
+// `forked`: of two processes.
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
@@ -20,7 +22,6 @@
 
 namespace {
 
-constexpr std::size_t asked = 112;
 constexpr std::size_t answered = 739;
 constexpr int servers = 3, connections = 8;
 
@@ -204,6 +205,33 @@ private:
     std::atomic<bool> ended_{false};
 };
 
+/// Until the other end closes.
+void read_in_steps(int fd) {
+    std::vector<char> bytes(100'000);
+    while (recv(fd, bytes.data(), bytes.size(), 0) > 0) usleep(1000);
+    close(fd);
+}
+
+void read_with_limit(int fd, int rounds) {
+    const timeval limit{0, 50'000};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    std::atomic<bool> ended{false};
+    std::thread writer([&] {
+        const std::vector<char> bytes(1'000'000);
+        while (!ended)
+            if (send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) fail("send");
+    });
+    for (int round = 0; round < rounds; ++round) {
+        std::array<char, asked> bytes;
+        const int flags = round % 2 == 0 ? 0 : MSG_WAITALL;
+        if (recv(fd, bytes.data(), bytes.size(), flags) >= 0 || errno != EAGAIN)
+            fail("something has come");
+    }
+    ended = true;
+    writer.join();
+    close(fd);
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -214,6 +242,10 @@ int main(int count, char** words) {
     const auto serve = [&](int listener) {
         if (what == "moved") return Threads(listener).run();
         const int fd = accepted(listener);
+        if (what == "limited") {
+            warm_up(fd, false, through_memory);
+            return read_with_limit(fd, rounds);
+        }
         if (what != "two_ways") return Mixed(fd).run(what == "forked");
         const timeval limit{100, 0};  // other calls sleep then
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
@@ -221,9 +253,13 @@ int main(int count, char** words) {
         check_way(fd, through_memory, static_cast<std::uint64_t>(rounds) * of_round);
     };
     return run_pair(connections, serve, [&](const sockaddr_in& server) {
-        if (what == "two_ways")
-            move_both_ways(connected(server), rounds);
-        else
+        if (what == "two_ways") return move_both_ways(connected(server), rounds);
+        if (what == "limited") {
+            const int fd = connected(server);
+            warm_up(fd, true, through_memory);
+            read_in_steps(fd);
+        } else {
             ask(server, rounds, what == "moved" ? connections : 1, through_memory);
+        }
     });
 }
