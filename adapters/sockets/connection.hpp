@@ -1,6 +1,8 @@
 // A connection on its way into memory and back, and its bytes.
 #pragma once
 
+#include <utility>
+
 #include "clock.hpp"
 #include "descriptors.hpp"
 #include "options.hpp"
@@ -50,14 +52,24 @@ struct Readiness {
 Readiness readiness(int fd, Entry& entry);
 /// Asks the kernel for the end and for errors; they are kept in the pipe.
 void look_at_kernel(int fd, const PipeEnd& end);
-/// sleeps: woken() follows. looks: there is something by now. waits: a byte that woke other threads
-/// as well lies in the kernel until they have run, and would let nobody sleep.
+/// sleeps: a Sleeping follows. looks: there is something by now. waits: a byte that woke other
+/// threads as well lies in the kernel until they have run, and would let nobody sleep.
 enum class Rest { sleeps, looks, waits };
 /// Whether a byte that lies there ends a sleep; `alone`: whoever else is asleep never runs again.
 enum class Sleeper { by_edge, by_level, alone };
 /// Before sleeping in the kernel for `why`, Asleep.
 Rest about_to_sleep(int fd, Entry& entry, std::uint32_t why, Sleeper how);
-void woken(Entry& entry);
+/// Owns that a thread is counted as asleep, also if it is cancelled then. errno stays.
+class Sleeping {
+public:
+    explicit Sleeping(Entry& entry) : entry_(&entry) {}
+    ~Sleeping();
+    Sleeping(Sleeping&& other) noexcept : entry_(std::exchange(other.entry_, nullptr)) {}
+    Sleeping& operator=(Sleeping&&) = delete;
+
+private:
+    Entry* entry_;
+};
 /// For the peer, or another thread, which is about to hand back.
 void nap();
 /// Owns how long one call has waited for other threads to see the byte that woke them.

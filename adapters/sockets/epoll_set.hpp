@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "descriptors.hpp"
+#include "connection.hpp"
 #include "real.hpp"
 #include "set_board.hpp"
 #include "set_family.hpp"
@@ -38,10 +38,10 @@ private:
     friend class SharedSets;
     /// What one thread has done before it sleeps in the kernel.
     struct Sleep {
-        std::vector<Entry*> counted;  ///< whose sleeper it is
-        bool on_board = false;        ///< the board says that it sleeps
-        bool again = false;           ///< there is something to tell by now
-        bool look = false;            ///< nobody may wake it
+        std::vector<Sleeping> counted;
+        bool on_board = false;  ///< the board says that it sleeps
+        bool again = false;     ///< there is something to tell by now
+        bool look = false;      ///< nobody may wake it
     };
     /// A thread is in a waiting call.
     class Waiting {
@@ -71,7 +71,7 @@ private:
     static Turn turn_of(int set);
     static bool is_ready(int set);
     static void prepare(int set, Sleep& sleep);
-    static void end_sleep(int set, const Sleep& sleep);
+    static void end_sleep(int set, Sleep& sleep);
 
     struct Item {
         EpollSet* set;

@@ -100,7 +100,7 @@ bool EpollSet::prepare_item(Item& item, Sleep& sleep) {
     if (why == 0) return true;
     if (item.parked && !full && (end.own().asleep.load() & for_data) != 0) return true;
     if (about_to_sleep(item.fd, *entry, why, Sleeper::by_edge) == Rest::sleeps) {
-        sleep.counted.push_back(entry);
+        sleep.counted.emplace_back(*entry);
         item.parked = true;
     } else {
         // What was reported already is nothing new; whoever stores more shall wake. The byte
@@ -157,8 +157,8 @@ void EpollSet::prepare(int set, Sleep& sleep) {
     if (EpollSet* const its = set_of(set, false)) its->prepare_items(sleep);
 }
 
-void EpollSet::end_sleep(int set, const Sleep& sleep) {
-    for (Entry* const entry : sleep.counted) woken(*entry);
+void EpollSet::end_sleep(int set, Sleep& sleep) {
+    sleep.counted.clear();
     if (!sleep.on_board) return;
     const SetsHold hold;
     if (EpollSet* const its = set_of(set, false)) its->board_.end_sleep();

@@ -95,7 +95,7 @@ public:
     }
 
     struct Sleep {
-        std::vector<Entry*> asleep;
+        std::vector<Sleeping> asleep;
         bool again = false;   ///< there is something by now
         bool others = false;  ///< threads that are woken and have not run
         bool look = false;    ///< nobody may wake it
@@ -122,7 +122,7 @@ public:
             if (out && must_look_again(*entry)) sleep.look = true;
             const std::uint32_t why = (out ? for_room : 0u) | (in ? for_data : 0u);
             const Rest rest = about_to_sleep(one.fd, *entry, why, for_others_.sleeper());
-            if (rest == Rest::sleeps) sleep.asleep.push_back(entry);
+            if (rest == Rest::sleeps) sleep.asleep.emplace_back(*entry);
             sleep.again = sleep.again || rest != Rest::sleeps;
             sleep.others = sleep.others || rest == Rest::waits;
         }
@@ -184,9 +184,6 @@ int poll_all(pollfd* fds, nfds_t count, std::int64_t timeout_ns, const sigset_t*
         int slept = 0;
         const std::uint64_t soon = sleep.look ? now_ns() + 1000000 : ~0ull;
         if (!sleep.again) slept = kernel_poll(kernel.data(), count, std::min(soon, deadline), mask);
-        const int error = errno;
-        for (Entry* const entry : sleep.asleep) woken(*entry);
-        errno = error;
         if (slept < 0) return slept;
     }
 }

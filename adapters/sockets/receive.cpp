@@ -71,14 +71,36 @@ ssize_t receive_stored(int fd, Entry& entry, const PipeEnd& end, Buffers& to, in
     }
 }
 
+/// Owns that a call is counted as in the kernel, also if its thread is cancelled there.
+class InKernel {
+public:
+    explicit InKernel(const PipeEnd& end) : word_(end.pipe().word), one_(one_receive(end.side())) {
+        was_before_ = (word_.fetch_add(one_) & state_mask) == before;
+    }
+    ~InKernel() {
+        if (one_ != 0) word_.fetch_sub(one_);
+    }
+    InKernel(const InKernel&) = delete;
+    InKernel& operator=(const InKernel&) = delete;
+    bool was_before() const { return was_before_; }
+    /// true: still before, and counted no more.
+    bool ends_before() {
+        std::uint64_t word = word_.load();
+        while ((word & state_mask) == before)
+            if (word_.compare_exchange_weak(word, word - one_)) return std::exchange(one_, 0) != 0;
+        return false;
+    }
+
+private:
+    std::atomic<std::uint64_t>& word_;
+    std::uint64_t one_;
+    bool was_before_;
+};
+
 /// A call that was in the kernel while the bytes may have moved to memory. true: `got` is its
 /// result.
-bool came_back(int fd, const PipeEnd& end, ssize_t& got, int flags) {
-    Pipe& pipe = end.pipe();
-    const std::uint64_t one = one_receive(end.side());
-    std::uint64_t word = pipe.word.load();
-    while ((word & state_mask) == before)
-        if (pipe.word.compare_exchange_weak(word, word - one)) return true;
+bool came_back(int fd, const PipeEnd& end, InKernel& call, ssize_t& got, int flags) {
+    if (call.ends_before()) return true;
     const int error = errno;
     bool over = got < 0 && error == EINTR;
     if (got > 0) {
@@ -87,7 +109,6 @@ bool came_back(int fd, const PipeEnd& end, ssize_t& got, int flags) {
     } else {
         heard(end, got, error);
     }
-    pipe.word.fetch_sub(one);
     errno = error;
     return over;
 }
@@ -116,12 +137,10 @@ ssize_t receive_some(int fd, Entry& entry, const iovec* parts, int count, int fl
         if (pipe == nullptr) return bytes;
         const PipeEnd end = entry.end();
         if (pipe->state() == before) {
-            if ((pipe->word.fetch_add(one_receive(end.side())) & state_mask) != before) {
-                pipe->word.fetch_sub(one_receive(end.side()));
-                continue;
-            }
+            InKernel call(end);
+            if (!call.was_before()) continue;
             ssize_t got = kernel_receive(fd, parts, count, flags);
-            if (!came_back(fd, end, got, flags)) continue;
+            if (!came_back(fd, end, call, got, flags)) continue;
             if (got > 0) step(fd, entry);
             return got;
         }

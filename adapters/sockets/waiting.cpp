@@ -103,8 +103,9 @@ Rest about_to_sleep(int fd, Entry& entry, std::uint32_t why, Sleeper how) {
     return stays ? Rest::looks : waits ? Rest::waits : Rest::sleeps;
 }
 
-void woken(Entry& entry) {
-    if (entry.pipe.load() != nullptr) entry.end().own().sleepers.fetch_sub(1);
+Sleeping::~Sleeping() {
+    if (entry_ != nullptr && entry_->pipe.load() != nullptr)
+        entry_->end().own().sleepers.fetch_sub(1);
 }
 
 bool must_look_again(Entry& entry) {
@@ -207,21 +208,14 @@ bool wait_for_bytes(int fd, Entry& entry, const PipeEnd& end, Waited& waited) {
         if (end.pipe().state() == returning) nap();
         return true;
     }
-    // The kernel keeps the limit of the first sleep itself.
-    bool goes_on = true;
-    if (waited.since_ns == 0) {
+    const Sleeping asleep(entry);
+    if (waited.since_ns == 0) {  // the kernel keeps the limit of the first sleep itself
         waited.since_ns = now_ns();
-        goes_on = sleep_until(fd, end, ~0ull);
-    } else if (is_over(fd, SO_RCVTIMEO, waited)) {
-        errno = EAGAIN;
-        goes_on = false;
-    } else {
-        goes_on = sleep_until(fd, end, waited.until_ns);
+        return sleep_until(fd, end, ~0ull);
     }
-    const int error = errno;
-    woken(entry);
-    errno = error;
-    return goes_on;
+    if (!is_over(fd, SO_RCVTIMEO, waited)) return sleep_until(fd, end, waited.until_ns);
+    errno = EAGAIN;
+    return false;
 }
 
 /// false: errno says why the call ends.
@@ -242,11 +236,9 @@ bool wait_for_room(int fd, Entry& entry, const PipeEnd& end, Waited& waited) {
         if (end.own().leaves.load() != 0) nap();
         return true;
     }
-    const bool goes_on = sleep_until(fd, end, waited.until_ns);
-    const int error = errno;
-    woken(entry);
-    errno = error;
-    return goes_on || (error == EAGAIN && waited.until_ns == ~0ull);  // SO_RCVTIMEO's
+    const Sleeping asleep(entry);
+    return sleep_until(fd, end, waited.until_ns) ||
+           (errno == EAGAIN && waited.until_ns == ~0ull);  // SO_RCVTIMEO's
 }
 
 }  // namespace via::sockets

@@ -74,14 +74,18 @@ inline int accepted(int listener) {
 }
 
 constexpr std::size_t asked = 112;
-/// Bytes go both ways until they go through memory.
-inline void warm_up(int fd, bool begins, bool through_memory) {
-    constexpr int rounds = 50;
+inline void exchange(int fd, bool begins, int rounds) {
     std::array<char, asked> bytes{};
     for (int half = begins ? 0 : 1; half < 2 * rounds + (begins ? 0 : 1); ++half) {
         if (half % 2 == 0 && send(fd, bytes.data(), asked, 0) != asked) fail("send");
         if (half % 2 == 1 && recv(fd, bytes.data(), asked, MSG_WAITALL) != asked) fail("recv");
     }
+}
+
+/// Bytes go both ways until they go through memory.
+inline void warm_up(int fd, bool begins, bool through_memory) {
+    constexpr int rounds = 50;
+    exchange(fd, begins, rounds);
     if (!begins) check_way(fd, through_memory, rounds * asked);
 }
 

@@ -1,13 +1,14 @@
 // Nobody sleeps for ever: threads of one process that wait for the same sockets in different ways.
 // Under libvia-sockets.so, or over the kernel.
 //
-//     via_sockets_threads memory|kernel ROUNDS moved|two_ways|limited|mixed|forked
+//     via_sockets_threads memory|kernel ROUNDS moved|two_ways|limited|cancelled|mixed|forked
 //
 // `memory`: fails too if the bytes did not go through memory. `moved`: each thread of a server
 // waits for a set of its own, and takes idle connections over from the others', whose sets forget
 // them when they next hear of them, as haproxy does. `two_ways`: one thread of each end writes
 // while another one reads, and both sleep in between. `limited`: a read
-// that has a limit of time ends, ROUNDS times, however often another thread is woken. `mixed`: of a
+// that has a limit of time ends, ROUNDS times, however often another thread is woken. `cancelled`:
+// a thread is, in its sleep. `mixed`: of a
 // connection that two threads read others hear by poll(), select() and sets, and read nothing;
 // `forked`: of two processes.
 #include <poll.h>
@@ -232,6 +233,34 @@ void read_with_limit(int fd, int rounds) {
     close(fd);
 }
 
+constexpr int exchanged_after = 10;
+
+/// After one exchange more each time: the connection may be on its way into memory.
+void cancel_reader(const sockaddr_in& server, int rounds) {
+    for (int round = 0; round < rounds; ++round) {
+        const int fd = connected(server);
+        exchange(fd, true, round);
+        std::thread reader([fd] {
+            char byte;
+            recv(fd, &byte, 1, 0);
+            fail("nothing was sent");
+        });
+        usleep(5000);
+        if (pthread_cancel(reader.native_handle()) != 0) fail("pthread_cancel");
+        reader.join();
+        exchange(fd, true, exchanged_after);
+        close(fd);
+    }
+}
+
+void answer_cancelled(int listener, int rounds) {
+    for (int round = 0; round < rounds; ++round) {
+        const int fd = accepted(listener);
+        exchange(fd, false, round + exchanged_after);
+        close(fd);
+    }
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -241,6 +270,7 @@ int main(int count, char** words) {
     const std::string_view what = words[3];
     const auto serve = [&](int listener) {
         if (what == "moved") return Threads(listener).run();
+        if (what == "cancelled") return answer_cancelled(listener, rounds);
         const int fd = accepted(listener);
         if (what == "limited") {
             warm_up(fd, false, through_memory);
@@ -254,6 +284,7 @@ int main(int count, char** words) {
     };
     return run_pair(connections, serve, [&](const sockaddr_in& server) {
         if (what == "two_ways") return move_both_ways(connected(server), rounds);
+        if (what == "cancelled") return cancel_reader(server, rounds);
         if (what == "limited") {
             const int fd = connected(server);
             warm_up(fd, true, through_memory);
