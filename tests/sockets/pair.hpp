@@ -90,21 +90,22 @@ inline void warm_up(int fd, bool begins, bool through_memory) {
 }
 
 constexpr std::size_t of_round = 4096;
-/// 4 KB a round, in pieces of random lengths, one thread a direction.
-inline void move_both_ways(int fd, int rounds) {
+/// 4 KB a round, in pieces of random lengths.
+inline void write_stream(int fd, int rounds) {
     const std::size_t all = static_cast<std::size_t>(rounds) * of_round;
-    std::thread writer([=] {
-        std::minstd_rand random(3);
-        std::vector<char> bytes(16 * of_round);
-        for (std::size_t done = 0; done < all;) {
-            const std::size_t length = std::min(random() % bytes.size() + 1, all - done);
-            for (std::size_t at = 0; at < length; ++at)
-                bytes[at] = static_cast<char>((done + at) % 251);
-            if (send(fd, bytes.data(), length, MSG_NOSIGNAL) != static_cast<long>(length))
-                fail("send");
-            done += length;
-        }
-    });
+    std::minstd_rand random(3);
+    std::vector<char> bytes(16 * of_round);
+    for (std::size_t done = 0; done < all;) {
+        const std::size_t length = std::min(random() % bytes.size() + 1, all - done);
+        for (std::size_t at = 0; at < length; ++at)
+            bytes[at] = static_cast<char>((done + at) % 251);
+        if (send(fd, bytes.data(), length, MSG_NOSIGNAL) != static_cast<long>(length)) fail("send");
+        done += length;
+    }
+}
+
+inline void read_stream(int fd, int rounds) {
+    const std::size_t all = static_cast<std::size_t>(rounds) * of_round;
     std::vector<char> bytes(32 * of_round);
     std::minstd_rand random(5);
     for (std::size_t done = 0; done < all;) {
@@ -114,5 +115,11 @@ inline void move_both_ways(int fd, int rounds) {
             if (bytes[at] != static_cast<char>((done + at) % 251)) fail("another byte");
         done += static_cast<std::size_t>(got);
     }
+}
+
+/// One thread a direction.
+inline void move_both_ways(int fd, int rounds) {
+    std::thread writer([=] { write_stream(fd, rounds); });
+    read_stream(fd, rounds);
     writer.join();
 }

@@ -1,12 +1,14 @@
 // Connections that go back to the kernel while threads sleep in them: the peer starts a program
 // that inherits the socket. Under libvia-sockets.so, or over the kernel.
 //
-//     via_sockets_returns memory|kernel CONNECTIONS writing|polling|both_ways
+//     via_sockets_returns memory|kernel CONNECTIONS writing|polling|level|edge|both_ways
 //
 // `memory`: fails too if the bytes did not go through memory before. A thread sleeps in a write, or
-// in poll() for room; or two at each end write and read, and either one starts the program.
+// in poll(), or for a set, level- or edge-triggered, until there is room; or two at each end write
+// and read, and either one starts the program.
 #include <poll.h>
 #include <spawn.h>
+#include <sys/epoll.h>
 
 #include <string_view>
 
@@ -34,15 +36,34 @@ void read_slowly(const sockaddr_in& server, int rounds, bool through_memory) {
     }
 }
 
-void write_all(int fd, bool polls) {
+/// Until there is room.
+void wait_for_room(int fd, int set, std::string_view how) {
+    pollfd room{fd, POLLOUT, 0};
+    epoll_event event{};
+    if (how == "polling" && poll(&room, 1, -1) != 1) fail("poll");
+    // A thread that starts a program interrupts the others of its process for a moment.
+    if (set >= 0 && epoll_wait(set, &event, 1, -1) != 1 && errno != EINTR) fail("epoll_wait");
+}
+
+void write_all(int fd, std::string_view how) {
     const std::vector<char> bytes(written);
-    for (std::size_t done = 0; done < written;) {
-        pollfd room{fd, POLLOUT, 0};
-        if (polls && poll(&room, 1, -1) != 1) fail("poll");
-        const long sent = send(fd, bytes.data() + done, written - done, polls ? MSG_DONTWAIT : 0);
-        if (sent < 0 && errno != EAGAIN) fail("send");
-        if (sent > 0) done += static_cast<std::size_t>(sent);
+    int set = -1;
+    if (how == "level" || how == "edge") {
+        set = epoll_create1(EPOLL_CLOEXEC);
+        const auto edge = static_cast<std::uint32_t>(EPOLLET);
+        epoll_event event{EPOLLOUT | (how == "edge" ? edge : 0u), {.fd = fd}};
+        if (set < 0 || epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) != 0) fail("epoll_ctl");
     }
+    const int flags = how == "writing" ? 0 : MSG_DONTWAIT;
+    for (std::size_t done = 0; done < written;) {
+        const long sent = send(fd, bytes.data() + done, written - done, flags);
+        if (sent < 0 && errno != EAGAIN) fail("send");
+        if (sent > 0)
+            done += static_cast<std::size_t>(sent);
+        else
+            wait_for_room(fd, set, how);
+    }
+    if (set >= 0) close(set);
 }
 
 void start_program(unsigned long after_us) {
@@ -54,12 +75,12 @@ void start_program(unsigned long after_us) {
     if (waitpid(child, nullptr, 0) != child) fail("waitpid");
 }
 
-void start_programs(int listener, int rounds, bool polls, bool through_memory) {
+void start_programs(int listener, int rounds, std::string_view how, bool through_memory) {
     std::minstd_rand random(13);
     for (int round = 0; round < rounds; ++round) {
         const int fd = accepted(listener);
         warm_up(fd, false, through_memory);
-        std::thread writer([=] { write_all(fd, polls); });
+        std::thread writer([=] { write_all(fd, how); });
         start_program(random() % 40'000);
         writer.join();
         char byte = 0;
@@ -88,8 +109,7 @@ int main(int count, char** words) {
     const std::string_view what = words[3];
     std::minstd_rand random(17);
     const auto serve = [&](int listener) {
-        if (what != "both_ways")
-            return start_programs(listener, rounds, what == "polling", through_memory);
+        if (what != "both_ways") return start_programs(listener, rounds, what, through_memory);
         for (int round = 0; round < rounds; ++round) {
             const int fd = accepted(listener);
             warm_up(fd, false, through_memory);

@@ -1,12 +1,14 @@
 // Nobody sleeps for ever: threads of one process that wait for the same sockets in different ways.
 // Under libvia-sockets.so, or over the kernel.
 //
-//     via_sockets_threads memory|kernel ROUNDS moved|two_ways|limited|cancelled|mixed|forked
+//     via_sockets_threads memory|kernel ROUNDS
+//     moved|two_ways|divided|limited|cancelled|mixed|forked
 //
 // `memory`: fails too if the bytes did not go through memory. `moved`: each thread of a server
 // waits for a set of its own, and takes idle connections over from the others', whose sets forget
 // them when they next hear of them, as haproxy does. `two_ways`: one thread of each end writes
-// while another one reads, and both sleep in between. `limited`: a read
+// while another one reads, and both sleep in between; `divided`: one process
+// of each end, which have the connection by fork(). `limited`: a read
 // that has a limit of time ends, ROUNDS times, however often another thread is woken. `cancelled`:
 // a thread is, in its sleep. `mixed`: of a
 // connection that two threads read others hear by poll(), select() and sets, and read nothing;
@@ -233,6 +235,20 @@ void read_with_limit(int fd, int rounds) {
     close(fd);
 }
 
+/// This process writes, and its child reads.
+void divide(int fd, int rounds, bool through_memory) {
+    const pid_t child = fork();
+    if (child < 0) fail("fork");
+    if (child == 0) {
+        read_stream(fd, rounds);
+        check_way(fd, through_memory, static_cast<std::uint64_t>(rounds) * of_round);
+        std::_Exit(0);
+    }
+    write_stream(fd, rounds);
+    int status = 0;
+    if (waitpid(child, &status, 0) != child || status != 0) fail("the reading process");
+}
+
 constexpr int exchanged_after = 10;
 
 /// After one exchange more each time: the connection may be on its way into memory.
@@ -272,25 +288,23 @@ int main(int count, char** words) {
         if (what == "moved") return Threads(listener).run();
         if (what == "cancelled") return answer_cancelled(listener, rounds);
         const int fd = accepted(listener);
-        if (what == "limited") {
-            warm_up(fd, false, through_memory);
-            return read_with_limit(fd, rounds);
-        }
-        if (what != "two_ways") return Mixed(fd).run(what == "forked");
+        if (what == "mixed" || what == "forked") return Mixed(fd).run(what == "forked");
+        warm_up(fd, false, through_memory);
+        if (what == "divided") return divide(fd, rounds, through_memory);
+        if (what == "limited") return read_with_limit(fd, rounds);
         const timeval limit{100, 0};  // other calls sleep then
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
         move_both_ways(fd, rounds);
         check_way(fd, through_memory, static_cast<std::uint64_t>(rounds) * of_round);
     };
     return run_pair(connections, serve, [&](const sockaddr_in& server) {
-        if (what == "two_ways") return move_both_ways(connected(server), rounds);
+        if (what == "moved") return ask(server, rounds, connections, through_memory);
         if (what == "cancelled") return cancel_reader(server, rounds);
-        if (what == "limited") {
-            const int fd = connected(server);
-            warm_up(fd, true, through_memory);
-            read_in_steps(fd);
-        } else {
-            ask(server, rounds, what == "moved" ? connections : 1, through_memory);
-        }
+        if (what == "mixed" || what == "forked") return ask(server, rounds, 1, through_memory);
+        const int fd = connected(server);
+        warm_up(fd, true, through_memory);
+        if (what == "divided") return divide(fd, rounds, through_memory);
+        if (what == "limited") return read_in_steps(fd);
+        move_both_ways(fd, rounds);
     });
 }
