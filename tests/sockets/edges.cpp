@@ -8,37 +8,19 @@
 // that comes later hides what was lost; with `shared` several threads wait for one
 // set, one-shot, and arm again what they have answered; with `handed` and `taken` one waits and
 // another one answers, and arms again, or takes the socket out before and adds it.
-#include <arpa/inet.h>
-#include <errno.h>
-#include <linux/tcp.h>
-#include <netinet/in.h>
+#include <fcntl.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
 #include <atomic>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <random>
 #include <string_view>
-#include <thread>
-#include <vector>
+
+#include "pair.hpp"
 
 namespace {
 
-constexpr std::size_t asked = 112;
 constexpr std::size_t answered = 739;
 constexpr int servers = 3;  // threads, with `shared`
-
-[[noreturn]] void fail(const char* what) {
-    std::fprintf(stderr, "%s: %s\n", what, std::strerror(errno));
-    std::_Exit(1);
-}
 
 /// Reads to EAGAIN, or once; false: the peer has ended.
 bool answer_all(int fd, bool once) {
@@ -134,24 +116,15 @@ private:
     std::atomic<int> ended_{0};
 };
 
-std::uint64_t kernel_received(int fd) {
-    tcp_info info{};
-    socklen_t length = sizeof info;
-    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) fail("TCP_INFO");
-    return info.tcpi_bytes_received;
-}
-
 /// Each request at another moment; the answers of a round are read when all have been asked for.
 void ask(const sockaddr_in& server, int requests, int connections, unsigned seed,
          bool through_memory) {
     std::vector<int> sockets;
     for (int n = 0; n < connections; ++n) {
-        const int fd = socket(AF_INET, SOCK_STREAM, 0);
         const timeval limit{30, 0};
-        if (fd < 0 || connect(fd, reinterpret_cast<const sockaddr*>(&server), sizeof server) != 0 ||
-            setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0)
-            fail("connect");
-        sockets.push_back(fd);
+        sockets.push_back(connected(server));
+        if (setsockopt(sockets.back(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0)
+            fail("setsockopt");
     }
     std::minstd_rand random(seed);
     std::array<char, answered> bytes{};
@@ -168,9 +141,8 @@ void ask(const sockaddr_in& server, int requests, int connections, unsigned seed
         }
     }
     for (const int fd : sockets) {
-        const std::uint64_t all = static_cast<std::uint64_t>(requests / connections) * answered;
-        errno = 0;
-        if (through_memory && kernel_received(fd) > all / 2) fail("the bytes were the kernel's");
+        check_way(fd, through_memory,
+                  static_cast<std::uint64_t>(requests / connections) * answered);
         close(fd);
     }
 }
@@ -185,26 +157,14 @@ int main(int count, char** words) {
     const int connections = how == "alone" ? 1 : 10;  // of each thread
     const int clients = static_cast<int>(threads) * connections;
     const int requests = std::atoi(words[2]) / static_cast<int>(threads);
-    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof address;
-    if (listener < 0 || bind(listener, reinterpret_cast<sockaddr*>(&address), length) != 0 ||
-        listen(listener, clients) != 0 ||
-        getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0)
-        fail("listen");
-    const pid_t child = fork();
-    if (child < 0) fail("fork");
-    if (child == 0) {
+    const auto serve = [&](int listener) {
+        if (fcntl(listener, F_SETFL, O_NONBLOCK) != 0) fail("fcntl");
+        Server(listener, how, clients).run();
+    };
+    return run_pair(clients, serve, [&](const sockaddr_in& server) {
         std::vector<std::thread> asking;
         for (unsigned n = 0; n < threads; ++n)
-            asking.emplace_back(ask, address, requests, connections, n + 1, through_memory);
+            asking.emplace_back(ask, server, requests, connections, n + 1, through_memory);
         for (std::thread& one : asking) one.join();
-        std::_Exit(0);
-    }
-    Server(listener, how, clients).run();
-    int status = 0;
-    if (waitpid(child, &status, 0) != child) fail("waitpid");
-    return status == 0 ? 0 : 1;
+    });
 }
