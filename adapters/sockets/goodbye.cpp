@@ -15,7 +15,9 @@ namespace {
 void leave_in_kernel(int fd, const PipeEnd& end) {
     if (end.sending().fin.load() != 0) return;
     // Its helping thread reads what lies in front of bytes that wake. It may be stopped.
-    for (int tries = 0; tries < 400 && wakes_behind_bytes(end) && !end.has_bytes(); ++tries) {
+    for (int tries = 0; tries < 400; ++tries) {
+        const bool begun = end.pipe().state() == returning;
+        if (!begun && (!wakes_behind_bytes(end) || end.has_bytes())) break;
         if (try_to_hand_back(fd, end, false) == Back::done || is_deserted(fd, end)) return;
         nap();
     }

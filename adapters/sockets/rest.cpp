@@ -13,25 +13,30 @@ int new_socket() {
     return static_cast<int>(real().syscall(SYS_socket, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
 }
 
-/// A connection of this process with itself, whose one end has `bytes` to read and then its end.
-int connection_with(const std::vector<std::byte>& bytes) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof address;
-    const auto of = reinterpret_cast<sockaddr*>(&address);
-    const int listener = new_socket();
-    const int writer = new_socket();
-    int reader = -1;
-    if (listener >= 0 && writer >= 0 && bind(listener, of, length) == 0 &&
-        ::listen(listener, 1) == 0 && getsockname(listener, of, &length) == 0 &&
-        real().connect(writer, of, length) == 0)
-        reader = real().accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-    if (reader >= 0) send_all(writer, bytes.data(), std::min(bytes.size(), room_in_kernel(writer)));
-    if (listener >= 0) real().close(listener);
-    if (writer >= 0) real().close(writer);
-    return reader;
-}
+/// A connection of this process with itself.
+struct Own {
+    Own() {
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t length = sizeof address;
+        const auto of = reinterpret_cast<sockaddr*>(&address);
+        const int listener = new_socket();
+        writer = new_socket();
+        if (listener >= 0 && writer >= 0 && bind(listener, of, length) == 0 &&
+            ::listen(listener, 1) == 0 && getsockname(listener, of, &length) == 0 &&
+            real().connect(writer, of, length) == 0)
+            reader = real().accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+        if (listener >= 0) real().close(listener);
+    }
+    ~Own() {
+        if (writer >= 0) real().close(writer);
+        if (reader >= 0) real().close(reader);
+    }
+    Own(const Own&) = delete;
+    Own& operator=(const Own&) = delete;
+    int writer = -1, reader = -1;
+};
 
 /// All descriptors of this process that are this connection become `other`.
 void replace_everywhere(const Stream* stream, int other) {
@@ -47,21 +52,22 @@ void replace_everywhere(const Stream* stream, int other) {
 }  // namespace
 
 /// The peer is gone, and what it stored last is to be read by somebody who sees the kernel alone:
-/// the descriptor becomes another socket, with those bytes. Its addresses are not the same.
+/// the descriptor becomes another socket, with those bytes and their end. Its addresses are not the
+/// same.
 void pass_on_the_rest(int fd, Entry& entry, const PipeEnd& end, Reason reason) {
     if (reason == Reason::nested) return;
     std::vector<std::byte> bytes(unread(fd, entry));
-    if (bytes.empty() || !end.reading().lock.take()) return;
+    if (bytes.empty()) return;
+    const Own own;  // before anything is taken: there may be no descriptor left for it
+    if (own.reader < 0 || !end.reading().lock.take()) return;
     const iovec part{bytes.data(), bytes.size()};
     Buffers to(&part, 1);
     bool room = false;
     bytes.resize(take(fd, end, to, 0, room));
     end.reading().lock.let_go();
-    const int other = connection_with(bytes);
-    if (other < 0) return;
-    real().fcntl(other, F_SETFL, real().fcntl(fd, F_GETFL));
-    replace_everywhere(entry.stream.load(), other);
-    real().close(other);
+    send_all(own.writer, bytes.data(), std::min(bytes.size(), room_in_kernel(own.writer)));
+    real().fcntl(own.reader, F_SETFL, real().fcntl(fd, F_GETFL));
+    replace_everywhere(entry.stream.load(), own.reader);
     // Nothing of it is the old one's any more.
     end.own().wakes_drained.store(end.peer().wakes_sent.load());
     set_state(end.pipe(), returned);

@@ -159,15 +159,38 @@ def ended_before_it_was_read():
         0 ended 1""")
 
 
+def closed_before_it_was_handed_back():
+    """What a peer had closed before its part was done lay in memory; a program with no descriptor
+    left then had nothing of it."""
+    yield from connected()
+    yield from steps("""
+        0 send 1 5 0 8 write
+        1 recv 1 8 read
+        1 reader 1 1
+        1 send 1 6 0 5000 write
+        0 send 1 5 8 1 write
+        1 joined 1
+        1 send 1 6 5000 1 write
+        0 await 1 5001
+        1 send 1 6 5001 100 write
+        0 descriptors 1
+        0 recv 1 1 read
+        1 close 1
+        0 ended 1
+        0 recv 1 64 raw
+        0 recv 1 100 read
+        0 await 1 4936""")
+
+
 def main():
     for script in (sent_after_end_of_reading, limit_of_a_sender_that_has_not_read,
                    peer_without_memory, shut_down_by_a_system_call,
                    child_of_a_waiting_parent, closed_when_there_was_no_memory,
-                   ended_before_it_was_read):
+                   ended_before_it_was_read, closed_before_it_was_handed_back):
         arguments = argparse.Namespace(actor=sys.argv[1], options='after=1')
         if script == peer_without_memory:
             arguments.options = 'after=3'
-        if script == ended_before_it_was_read:
+        if script in (ended_before_it_was_read, closed_before_it_was_handed_back):
             arguments.options = 'after=2'
         watch(40)
         kernel = perform(arguments, list(script()), [None, None])
