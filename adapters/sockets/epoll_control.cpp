@@ -24,7 +24,7 @@ int EpollSet::control(int set, int operation, int fd, epoll_event* event) {
     if (item != nullptr || adds) its->be_helped();
     if (item != nullptr && item->left) {
         if (adds && stores) return its->add_again(*item, *event);
-        its->drop_left(*item);
+        its->remove(*item);
         item = nullptr;
     }
     if (item == nullptr && adds) return its->add(fd, *event, stores);
@@ -39,7 +39,7 @@ void EpollSet::unmark_in_others(int fd) {
     for (EpollSet* const set : all_sets()) {
         Item* const other = set == this ? nullptr : set->item_at(fd);
         if (other != nullptr && other->left)
-            set->drop_left(*other);
+            set->remove(*other);
         else if (other != nullptr && other->marked)
             set->watch_by_bytes(*other);
     }
@@ -86,13 +86,8 @@ int EpollSet::take_out(Item& item) {
         renew_sleep();
         return 0;
     }
-    const int fd = item.fd;
     const bool was_registered = item.registered;
-    drop(item);
-    const int result = real().epoll_ctl(fd_, EPOLL_CTL_DEL, fd, nullptr);
-    const int error = errno;
-    renew_sleep();
-    errno = error;
+    const int result = remove(item);
     return was_registered ? result : 0;
 }
 

@@ -9,7 +9,7 @@ std::uint32_t EpollSet::due(Item& item) {
     if (entry == nullptr || item.fired || item.left || entry->pipe.load() == nullptr) return 0;
     const PipeEnd end = entry->end();
     const std::uint32_t mask = (item.told.events | always);
-    const bool out = (mask & (EPOLLOUT | EPOLLWRNORM)) != 0;
+    const bool out = wants_room(item.told);
     // Nobody has woken it since it was last found empty.
     if (item.parked && !item.hint && !item.ended && !out &&
         (end.own().asleep.load() & for_data) != 0)

@@ -126,18 +126,22 @@ void EpollSet::mark_kernels(Item& item) {
         std::erase(scanned_, &item);
 }
 
-/// The kernel hears of it at last.
-void EpollSet::drop_left(Item& item) {
-    mark_kernels(item);
-    real().epoll_ctl(fd_, EPOLL_CTL_DEL, item.fd, nullptr);
+/// Its mark goes first, then its registration, if that is this process's: see renew_sleep().
+/// Returns what the kernel said, with errno.
+int EpollSet::remove(Item& item, bool registered_here) {
+    const int fd = item.fd;
     drop(item);
+    const int result = registered_here ? real().epoll_ctl(fd_, EPOLL_CTL_DEL, fd, nullptr) : 0;
+    const int error = errno;
     renew_sleep();
+    errno = error;
+    return result;
 }
 
 void EpollSet::drop_all_left() {
     for (auto at = items_.begin(); at != items_.end();) {
         Item& item = *(at++)->second;
-        if (item.left) drop_left(item);
+        if (item.left) remove(item);
     }
 }
 
@@ -172,7 +176,7 @@ void EpollSet::refresh(int fd) {
         Item* const item = set->item_at(fd);
         if (item == nullptr) continue;
         if (item->left && !stores)
-            set->drop_left(*item);
+            set->remove(*item);
         else if (!item->left && stores != item->stored)
             set->changes_way(*item, stores);
     }
@@ -210,10 +214,7 @@ void EpollSet::forget_everywhere(int fd) {
         if (item == nullptr) continue;
         // A child's closing takes nothing from its parent's set. Our own loses what would go on to
         // report a socket that a child keeps open.
-        set->mark_kernels(*item);
-        if (!set->inherited_) real().epoll_ctl(set->fd_, EPOLL_CTL_DEL, fd, nullptr);
-        set->drop(*item);
-        set->renew_sleep();
+        set->remove(*item, !set->inherited_);
     }
 }
 

@@ -134,7 +134,7 @@ private:
     void prepare_items(Sleep& sleep);
     bool prepare_item(Item& item, Sleep& sleep);
     void drop(Item& item);
-    void drop_left(Item& item);
+    int remove(Item& item, bool registered_here = true);
     void drop_all_left();
     static Item* item_of(std::uint64_t data);
 

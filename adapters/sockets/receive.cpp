@@ -28,8 +28,9 @@ bool has_nothing_new(const Entry& entry, const PipeEnd& end) {
     return reading.lock.owner.load(std::memory_order_acquire) == 0 && !is_time(entry, of_receives);
 }
 
-ssize_t receive_stored(int fd, Entry& entry, const PipeEnd& end, Buffers& to, int flags,
-                       Waited& waited) {
+/// Nothing: the bytes go another way by now.
+std::optional<ssize_t> receive_stored(int fd, Entry& entry, const PipeEnd& end, Buffers& to,
+                                      int flags, Waited& waited) {
     if (is_nonblocking(entry, flags) && has_nothing_new(entry, end)) return fails(EAGAIN);
     for (waited.rounds = 0;;) {
         if (!end.reading().lock.take()) return fails(EINTR);
@@ -67,7 +68,7 @@ ssize_t receive_stored(int fd, Entry& entry, const PipeEnd& end, Buffers& to, in
         if (own.at_end.load() != 0) return 0;
         if (is_nonblocking(entry, flags)) return fails(EAGAIN);
         if (!wait_for_bytes(fd, entry, end, waited)) return -1;
-        if (!through_memory(fd, entry)) return -2;
+        if (!through_memory(fd, entry)) return std::nullopt;
     }
 }
 
@@ -147,8 +148,7 @@ ssize_t receive_some(int fd, Entry& entry, const iovec* parts, int count, int fl
         if (!through_memory(fd, entry)) continue;
         Buffers to(parts, count);
         if (to.done()) return 0;
-        const ssize_t got = receive_stored(fd, entry, end, to, flags, waited);
-        if (got != -2) return got;
+        if (const auto got = receive_stored(fd, entry, end, to, flags, waited)) return *got;
     }
 }
 

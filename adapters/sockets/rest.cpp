@@ -14,8 +14,8 @@ int new_socket() {
 }
 
 /// A connection of this process with itself.
-struct Own {
-    Own() {
+struct Loop {
+    Loop() {
         sockaddr_in address{};
         address.sin_family = AF_INET;
         address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -29,12 +29,12 @@ struct Own {
             reader = real().accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
         if (listener >= 0) real().close(listener);
     }
-    ~Own() {
+    ~Loop() {
         if (writer >= 0) real().close(writer);
         if (reader >= 0) real().close(reader);
     }
-    Own(const Own&) = delete;
-    Own& operator=(const Own&) = delete;
+    Loop(const Loop&) = delete;
+    Loop& operator=(const Loop&) = delete;
     int writer = -1, reader = -1;
 };
 
@@ -58,16 +58,16 @@ void pass_on_the_rest(int fd, Entry& entry, const PipeEnd& end, Reason reason) {
     if (reason == Reason::nested) return;
     std::vector<std::byte> bytes(unread(fd, entry));
     if (bytes.empty()) return;
-    const Own own;  // before anything is taken: there may be no descriptor left for it
-    if (own.reader < 0 || !end.reading().lock.take()) return;
+    const Loop loop;  // before anything is taken: there may be no descriptor left for it
+    if (loop.reader < 0 || !end.reading().lock.take()) return;
     const iovec part{bytes.data(), bytes.size()};
     Buffers to(&part, 1);
     bool room = false;
     bytes.resize(take(fd, end, to, 0, room));
     end.reading().lock.let_go();
-    send_all(own.writer, bytes.data(), std::min(bytes.size(), room_in_kernel(own.writer)));
-    real().fcntl(own.reader, F_SETFL, real().fcntl(fd, F_GETFL));
-    replace_everywhere(entry.stream.load(), own.reader);
+    send_all(loop.writer, bytes.data(), std::min(bytes.size(), room_in_kernel(loop.writer)));
+    real().fcntl(loop.reader, F_SETFL, real().fcntl(fd, F_GETFL));
+    replace_everywhere(entry.stream.load(), loop.reader);
     // Nothing of it is the old one's any more.
     end.own().wakes_drained.store(end.peer().wakes_sent.load());
     set_state(end.pipe(), returned);

@@ -196,18 +196,23 @@ bool sleep_until(int fd, const PipeEnd& end, std::uint64_t until_ns) {
     return got >= 0 || (error != EAGAIN && error != EINTR);
 }
 
+/// false: first another look at what there is.
+bool may_sleep(int fd, Entry& entry, Asleep why, Waited& waited) {
+    const Rest rest = about_to_sleep(fd, entry, why, waited.for_others.sleeper());
+    if (rest == Rest::waits) waited.for_others.rest();
+    if (rest == Rest::sleeps) return true;
+    const PipeEnd end = entry.end();
+    if (end.pipe().state() == returning || (why == for_room && end.own().leaves.load() != 0)) nap();
+    return false;
+}
+
 }  // namespace
 
 /// false: errno says why the call ends.
 bool wait_for_bytes(int fd, Entry& entry, const PipeEnd& end, Waited& waited) {
     if (waited.rounds == 0 && appears(end, &PipeEnd::has_bytes)) return true;
     ++waited.rounds;
-    const Rest rest = about_to_sleep(fd, entry, for_data, waited.for_others.sleeper());
-    if (rest == Rest::waits) waited.for_others.rest();
-    if (rest != Rest::sleeps) {
-        if (end.pipe().state() == returning) nap();
-        return true;
-    }
+    if (!may_sleep(fd, entry, for_data, waited)) return true;
     const Sleeping asleep(entry);
     if (waited.since_ns == 0) {  // the kernel keeps the limit of the first sleep itself
         waited.since_ns = now_ns();
@@ -230,12 +235,7 @@ bool wait_for_room(int fd, Entry& entry, const PipeEnd& end, Waited& waited) {
     const bool unseen = must_look_again(entry);
     // After the first moment memory of more room is asked for.
     if (first || unseen) return rest_for_a_moment(fd, end, unseen);
-    const Rest rest = about_to_sleep(fd, entry, for_room, waited.for_others.sleeper());
-    if (rest == Rest::waits) waited.for_others.rest();
-    if (rest != Rest::sleeps) {
-        if (end.own().leaves.load() != 0) nap();
-        return true;
-    }
+    if (!may_sleep(fd, entry, for_room, waited)) return true;
     const Sleeping asleep(entry);
     return sleep_until(fd, end, waited.until_ns) ||
            (errno == EAGAIN && waited.until_ns == ~0ull);  // SO_RCVTIMEO's

@@ -10,16 +10,13 @@
 // another one answers, and arms again, or takes the socket out before and adds it.
 #include <fcntl.h>
 #include <sys/epoll.h>
-#include <sys/time.h>
 
 #include <atomic>
-#include <string_view>
 
 #include "pair.hpp"
 
 namespace {
 
-constexpr std::size_t answered = 739;
 constexpr int servers = 3;  // threads, with `shared`
 
 /// Reads to EAGAIN, or once; false: the peer has ended.
@@ -116,37 +113,6 @@ private:
     std::atomic<int> ended_{0};
 };
 
-/// Each request at another moment; the answers of a round are read when all have been asked for.
-void ask(const sockaddr_in& server, int requests, int connections, unsigned seed,
-         bool through_memory) {
-    std::vector<int> sockets;
-    for (int n = 0; n < connections; ++n) {
-        const timeval limit{30, 0};
-        sockets.push_back(connected(server));
-        if (setsockopt(sockets.back(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0)
-            fail("setsockopt");
-    }
-    std::minstd_rand random(seed);
-    std::array<char, answered> bytes{};
-    for (int round = 0; round < requests / connections; ++round) {
-        for (const int fd : sockets) {
-            if (send(fd, bytes.data(), asked, MSG_NOSIGNAL) != static_cast<long>(asked))
-                fail("send");
-            for (std::uint64_t turns = random() % 2000; turns > 0; --turns)
-                std::atomic_signal_fence(std::memory_order_seq_cst);
-        }
-        for (const int fd : sockets) {
-            if (recv(fd, bytes.data(), answered, MSG_WAITALL) != static_cast<long>(answered))
-                fail("an answer has not come");
-        }
-    }
-    for (const int fd : sockets) {
-        check_way(fd, through_memory,
-                  static_cast<std::uint64_t>(requests / connections) * answered);
-        close(fd);
-    }
-}
-
 }  // namespace
 
 int main(int count, char** words) {
@@ -164,7 +130,8 @@ int main(int count, char** words) {
     return run_pair(clients, serve, [&](const sockaddr_in& server) {
         std::vector<std::thread> asking;
         for (unsigned n = 0; n < threads; ++n)
-            asking.emplace_back(ask, server, requests, connections, n + 1, through_memory);
+            asking.emplace_back(ask, server, requests / connections, connections, n + 1,
+                                through_memory);
         for (std::thread& one : asking) one.join();
     });
 }

@@ -182,16 +182,16 @@ def closed_before_it_was_handed_back():
         0 await 1 4936""")
 
 
+# After how many calls with bytes the ends look for each other.
+SCRIPTS = {sent_after_end_of_reading: 1, limit_of_a_sender_that_has_not_read: 1,
+           peer_without_memory: 3, shut_down_by_a_system_call: 1, child_of_a_waiting_parent: 1,
+           closed_when_there_was_no_memory: 1, ended_before_it_was_read: 2,
+           closed_before_it_was_handed_back: 2}
+
+
 def main():
-    for script in (sent_after_end_of_reading, limit_of_a_sender_that_has_not_read,
-                   peer_without_memory, shut_down_by_a_system_call,
-                   child_of_a_waiting_parent, closed_when_there_was_no_memory,
-                   ended_before_it_was_read, closed_before_it_was_handed_back):
-        arguments = argparse.Namespace(actor=sys.argv[1], options='after=1')
-        if script == peer_without_memory:
-            arguments.options = 'after=3'
-        if script in (ended_before_it_was_read, closed_before_it_was_handed_back):
-            arguments.options = 'after=2'
+    for script, after in SCRIPTS.items():
+        arguments = argparse.Namespace(actor=sys.argv[1], options=f'after={after}')
         watch(40)
         kernel = perform(arguments, list(script()), [None, None])
         ours = perform(arguments, list(script()), [sys.argv[2]] * 2)

@@ -6,21 +6,35 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 [[noreturn]] inline void fail(const char* what) {
     std::fprintf(stderr, "%s: %s\n", what, std::strerror(errno));
     std::_Exit(1);
+}
+
+/// The words of a program: memory|kernel HOW-OFTEN WHAT
+struct Asked {
+    bool through_memory;
+    int rounds;
+    std::string_view what;
+};
+inline Asked asked_for(int count, char** words) {
+    if (count != 4) std::_Exit(2);
+    return {std::strcmp(words[1], "memory") == 0, std::atoi(words[2]), words[3]};
 }
 
 /// Below it all bytes may be the kernel's.
@@ -74,6 +88,36 @@ inline int accepted(int listener) {
 }
 
 constexpr std::size_t asked = 112;
+constexpr std::size_t answered = 739;
+
+/// Each request at another moment; the answers of a round are read when all have been asked for.
+inline void ask(const sockaddr_in& server, int rounds, int connections, unsigned seed,
+                bool through_memory) {
+    constexpr timeval patience{30, 0};
+    std::vector<int> sockets;
+    for (int n = 0; n < connections; ++n) {
+        sockets.push_back(connected(server));
+        if (setsockopt(sockets.back(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) != 0)
+            fail("setsockopt");
+    }
+    std::minstd_rand random(seed);
+    std::array<char, answered> bytes{};
+    for (int round = 0; round < rounds; ++round) {
+        for (const int fd : sockets) {
+            if (send(fd, bytes.data(), asked, MSG_NOSIGNAL) != asked) fail("send");
+            for (std::uint64_t turns = random() % 2000; turns > 0; --turns)
+                std::atomic_signal_fence(std::memory_order_seq_cst);
+        }
+        for (const int fd : sockets)
+            if (recv(fd, bytes.data(), answered, MSG_WAITALL) != answered)
+                fail("an answer has not come");
+    }
+    for (const int fd : sockets) {
+        check_way(fd, through_memory, static_cast<std::uint64_t>(rounds) * answered);
+        close(fd);
+    }
+}
+
 inline void exchange(int fd, bool begins, int rounds) {
     std::array<char, asked> bytes{};
     for (int half = begins ? 0 : 1; half < 2 * rounds + (begins ? 0 : 1); ++half) {

@@ -10,8 +10,6 @@
 #include <spawn.h>
 #include <sys/epoll.h>
 
-#include <string_view>
-
 #include "pair.hpp"
 
 namespace {
@@ -103,10 +101,7 @@ void move_and_start(int fd, bool starts, std::minstd_rand& random) {
 }  // namespace
 
 int main(int count, char** words) {
-    if (count != 4) return 2;
-    const bool through_memory = std::strcmp(words[1], "memory") == 0;
-    const int rounds = std::atoi(words[2]);
-    const std::string_view what = words[3];
+    const auto [through_memory, rounds, what] = asked_for(count, words);
     std::minstd_rand random(17);
     const auto serve = [&](int listener) {
         if (what != "both_ways") return start_programs(listener, rounds, what, through_memory);

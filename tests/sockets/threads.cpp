@@ -16,16 +16,13 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
-#include <sys/time.h>
 
 #include <atomic>
-#include <string_view>
 
 #include "pair.hpp"
 
 namespace {
 
-constexpr std::size_t answered = 739;
 constexpr int servers = 3, connections = 8;
 
 /// A connection of a server whose threads have sets of their own.
@@ -109,30 +106,6 @@ private:
     int end_[2];
     std::atomic<int> ended_{0};
 };
-
-/// Each request at another moment; the answers of a round are read when all have been asked for.
-void ask(const sockaddr_in& server, int rounds, int count, bool through_memory) {
-    std::vector<int> sockets;
-    for (int n = 0; n < count; ++n) {
-        sockets.push_back(connected(server));
-    }
-    std::minstd_rand random(7);
-    std::array<char, answered> bytes{};
-    for (int round = 0; round < rounds; ++round) {
-        for (const int fd : sockets) {
-            if (send(fd, bytes.data(), asked, MSG_NOSIGNAL) != asked) fail("send");
-            for (std::uint64_t turns = random() % 4000; turns > 0; --turns)
-                std::atomic_signal_fence(std::memory_order_seq_cst);
-        }
-        for (const int fd : sockets)
-            if (recv(fd, bytes.data(), answered, MSG_WAITALL) != answered)
-                fail("an answer has not come");
-    }
-    for (const int fd : sockets) {
-        check_way(fd, through_memory, static_cast<std::uint64_t>(rounds) * answered);
-        close(fd);
-    }
-}
 
 /// Threads that wait for one connection, of which two read.
 class Mixed {
@@ -280,10 +253,7 @@ void answer_cancelled(int listener, int rounds) {
 }  // namespace
 
 int main(int count, char** words) {
-    if (count != 4) return 2;
-    const bool through_memory = std::strcmp(words[1], "memory") == 0;
-    const int rounds = std::atoi(words[2]);
-    const std::string_view what = words[3];
+    const auto [through_memory, rounds, what] = asked_for(count, words);
     const auto serve = [&](int listener) {
         if (what == "moved") return Threads(listener).run();
         if (what == "cancelled") return answer_cancelled(listener, rounds);
@@ -298,9 +268,9 @@ int main(int count, char** words) {
         check_way(fd, through_memory, static_cast<std::uint64_t>(rounds) * of_round);
     };
     return run_pair(connections, serve, [&](const sockaddr_in& server) {
-        if (what == "moved") return ask(server, rounds, connections, through_memory);
+        if (what == "moved") return ask(server, rounds, connections, 7, through_memory);
         if (what == "cancelled") return cancel_reader(server, rounds);
-        if (what == "mixed" || what == "forked") return ask(server, rounds, 1, through_memory);
+        if (what == "mixed" || what == "forked") return ask(server, rounds, 1, 7, through_memory);
         const int fd = connected(server);
         warm_up(fd, true, through_memory);
         if (what == "divided") return divide(fd, rounds, through_memory);
